@@ -1,0 +1,26 @@
+// Time as an argument, so that leases and back-off are tested without sleeping. tests/support/fake_clock.h has the fake.
+#pragma once
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace grove {
+
+// Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Civil time, for records. May jump.
+  virtual absl::Time Now() = 0;
+  // Time since some fixed point that never jumps, for leases and deadlines.
+  virtual absl::Duration Monotonic() = 0;
+};
+
+class SystemClock : public Clock {
+ public:
+  static SystemClock& Get();
+  absl::Time Now() override { return absl::Now(); }
+  absl::Duration Monotonic() override;
+};
+
+}  // namespace grove

@@ -1,0 +1,153 @@
+#include "common/base/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace grove {
+namespace {
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string FolderOf(const std::string& path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+absl::Status WriteAll(int fd, absl::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    ssize_t n = write(fd, content.data(), content.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, absl::StrCat("cannot write ", path));
+    }
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot fsync ", path));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ErrnoStatus(int error, absl::string_view what) {
+  std::string message = absl::StrCat(what, ": ", strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(message);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(message);
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::ResourceExhaustedError(message);
+    case EEXIST:
+      return absl::AlreadyExistsError(message);
+    default:
+      return absl::UnknownError(message);
+  }
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot stat ", path));
+  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is a folder, not a file"));
+  if (S_ISREG(info.st_mode) && info.st_size > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, " has ", info.st_size, " bytes; at most ", max_bytes, " are accepted"));
+  }
+  std::string content;
+  char chunk[65536];
+  for (;;) {
+    ssize_t n = read(fd.get(), chunk, sizeof(chunk));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    }
+    if (n == 0) break;
+    content.append(chunk, static_cast<size_t>(n));
+    if (static_cast<int64_t>(content.size()) > max_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(path, " has more than ", max_bytes, " bytes"));
+    }
+  }
+  return content;
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content, int mode) {
+  static std::atomic<uint64_t> counter{0};
+  const std::string temporary = absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
+  absl::Status status;
+  {
+    Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", temporary));
+    status = WriteAll(fd.get(), content, temporary);
+  }
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, absl::StrCat("cannot rename ", temporary, " to ", path));
+  }
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  Fd folder(open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || fsync(folder.get()) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot fsync the folder of ", path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakeDirs(const std::string& path) {
+  if (path.empty()) return absl::InvalidArgumentError("an empty folder name");
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    std::string prefix = path.substr(0, end);
+    if (mkdir(prefix.c_str(), 0755) != 0 && errno != EEXIST) {
+      return ErrnoStatus(errno, absl::StrCat("cannot create folder ", prefix));
+    }
+    if (end == std::string::npos) break;
+  }
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot stat ", path));
+  if (!S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " exists and is not a folder"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& path) {
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open lock file ", path));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    int error = errno;
+    close(fd);
+    if (error == EWOULDBLOCK) {
+      return absl::FailedPreconditionError(absl::StrCat(path, " is locked by another process"));
+    }
+    return ErrnoStatus(error, absl::StrCat("cannot lock ", path));
+  }
+  return std::unique_ptr<FileLock>(new FileLock(fd));
+}
+
+FileLock::~FileLock() { close(fd_); }
+
+}  // namespace grove
