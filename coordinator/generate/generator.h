@@ -48,6 +48,7 @@ struct Usage {
   int64_t completion_tokens = 0;
   double seconds = 0;
   int calls = 0;
+  bool estimated = false;             // the server gave no token counts: they are its text's length divided by four
   std::string exchange;               // JSON line with prompt and answer, for the recording; empty = none
 };
 
@@ -71,7 +72,11 @@ class Generator {
   // Errors: UNAVAILABLE or RESOURCE_EXHAUSTED = an outage, the search pauses and the request is made again; anything else
   // = this request has no answer, and the search goes on without it.
   virtual absl::StatusOr<IdeasAnswer> ProposeIdeas(const Context& context, const IdeaRequest& request) = 0;
+  // A failed call may carry what it cost: UsageOf(status) of coordinator/generate/usage_status.h.
   virtual absl::StatusOr<KernelAnswer> WriteKernel(const Context& context, const KernelRequest& request) = 0;
+  // Ends calls in flight within a moment, with CANCELLED, and makes later ones fail so. From any thread, for shutdown and
+  // for a cancelled job. Generators that answer at once need not do anything.
+  virtual void Cancel() {}
   // The catalogue's name for the operation of a problem ("softmax", "conv2d_relu_maxpool", ...), "" if it knows none.
   // Every generator answers it by the catalogue's recogniser, because the bank is ordered by it.
 };
