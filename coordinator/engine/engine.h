@@ -56,6 +56,7 @@ struct EngineStats {
   std::vector<std::pair<std::string, std::vector<double>>> stage_seconds; // since the last snapshot, by stage
   int64_t events_total = 0;
   int64_t store_bytes = 0;
+  std::string store_error;  // why the store cannot be written now; empty = it can
 };
 
 class Engine {
