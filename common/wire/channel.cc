@@ -100,8 +100,16 @@ std::optional<std::string> Channel::Send(const nlohmann::json& body, std::span<c
   if (fds.size() > static_cast<std::size_t>(kMaxFds)) {
     return "a frame carries at most " + std::to_string(kMaxFds) + " descriptors, not " + std::to_string(fds.size());
   }
+  // The count of descriptors is written here, so that no caller can get it wrong.
+  nlohmann::json counted;
+  const nlohmann::json* message = &body;
+  if (!fds.empty()) {
+    counted = body;
+    counted["fds"] = fds.size();
+    message = &counted;
+  }
   // Bad UTF-8 (a compiler's or a kernel's own words) is replaced, never an exception.
-  std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = message->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > kMaxFrameBytes) {
     return "a frame of " + std::to_string(text.size()) + " bytes is over the limit of " +
            std::to_string(kMaxFrameBytes);

@@ -66,7 +66,7 @@ class Channel {
   // A connected pair, both close-on-exec. Throws std::system_error.
   static std::pair<Channel, Channel> CreatePair();
 
-  // Sends one frame. Returns an error text, or nothing when all of it was written before the timeout.
+  // Sends one frame; with descriptors, its member "fds" is set to their count. Returns an error text, or nothing when all of it was written before the timeout.
   std::optional<std::string> Send(const nlohmann::json& body, std::span<const int> fds = {},
                                   std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 

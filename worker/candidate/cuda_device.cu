@@ -1,0 +1,164 @@
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "worker/candidate/device.h"
+
+namespace grove::candidate {
+namespace {
+
+std::string Text(const char* what, cudaError_t error) {
+  return std::string(what) + ": " + cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
+}
+
+std::string Text(const char* what, CUresult error) { return std::string(what) + ": CUresult " + std::to_string(error); }
+
+// The driver's functions by way of the runtime, so that this program needs no libcuda to start.
+template <typename Function>
+bool Resolve(const char* name, Function* function, std::string* error) {
+  cudaDriverEntryPointQueryResult found;
+  void* at = nullptr;
+  cudaError_t status = cudaGetDriverEntryPointByVersion(name, &at, 12000, cudaEnableDefault, &found);
+  if (status != cudaSuccess || found != cudaDriverEntryPointSuccess || at == nullptr) {
+    *error = std::string("the driver has no ") + name;
+    return false;
+  }
+  *function = reinterpret_cast<Function>(at);
+  return true;
+}
+
+__global__ void FillSquares(int* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = i * i;
+}
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
+
+  std::string Init() {
+    cudaError_t status = cudaSetDevice(ordinal_);
+    if (status == cudaSuccess) status = cudaFree(nullptr);
+    if (status != cudaSuccess) return Text("cudaSetDevice", status);
+    std::string error;
+    if (!Resolve("cuMemImportFromShareableHandle", &import_, &error) || !Resolve("cuMemAddressReserve", &reserve_, &error) ||
+        !Resolve("cuMemMap", &map_, &error) || !Resolve("cuMemSetAccess", &set_access_, &error) ||
+        !Resolve("cuMemRelease", &release_, &error)) {
+      return error;
+    }
+    status = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    if (status != cudaSuccess) return Text("cudaStreamCreate", status);
+    cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, ordinal_) == cudaSuccess) name_ = properties.name;
+    return "";
+  }
+
+  void* Map(const wire::UniqueFd& fd, std::size_t bytes, std::string* error) override {
+    CUmemGenericAllocationHandle handle;
+    CUresult status = import_(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())),
+                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (status != CUDA_SUCCESS) {
+      *error = Text("cuMemImportFromShareableHandle", status);
+      return nullptr;
+    }
+    CUdeviceptr at = 0;
+    status = reserve_(&at, bytes, 0, 0, 0);
+    if (status == CUDA_SUCCESS) status = map_(at, bytes, 0, handle, 0);
+    if (status == CUDA_SUCCESS) {
+      CUmemAccessDesc access{};
+      access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+      access.location.id = ordinal_;
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      status = set_access_(at, bytes, &access, 1);
+    }
+    release_(handle);  // the mapping keeps the memory
+    if (status != CUDA_SUCCESS) {
+      *error = Text("cuMemMap", status);
+      return nullptr;
+    }
+    return reinterpret_cast<void*>(at);
+  }
+
+  DLDevice Where() const override { return {2, ordinal_}; }
+  void* Stream() const override { return stream_; }
+
+  std::string Prepare(std::size_t count) override {
+    count_ = count;
+    while (events_.size() < 2 * count) {
+      cudaEvent_t event;
+      cudaError_t status = cudaEventCreate(&event);
+      if (status != cudaSuccess) return Text("cudaEventCreate", status);
+      events_.push_back(event);
+    }
+    return "";
+  }
+  std::string Begin(std::size_t index) override { return Record(2 * index); }
+  std::string End(std::size_t index) override {
+    cudaError_t launch = cudaPeekAtLastError();
+    if (launch != cudaSuccess) return Text("the kernel's launch", launch);
+    return Record(2 * index + 1);
+  }
+  std::string Finish(std::vector<std::int64_t>* nanoseconds) override {
+    cudaError_t status = cudaDeviceSynchronize();
+    if (status != cudaSuccess) return Text("the kernel", status);
+    nanoseconds->resize(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      float milliseconds = 0;
+      status = cudaEventElapsedTime(&milliseconds, events_[2 * i], events_[2 * i + 1]);
+      if (status != cudaSuccess) return Text("cudaEventElapsedTime", status);
+      (*nanoseconds)[i] = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 + 0.5);
+    }
+    return "";
+  }
+
+  std::string SelfTest() override {
+    constexpr int kCount = 1 << 16;
+    int* memory = nullptr;
+    cudaError_t status = cudaMalloc(&memory, kCount * sizeof(int));
+    if (status != cudaSuccess) return Text("cudaMalloc", status);
+    std::vector<int> host(kCount, -1);
+    FillSquares<<<kCount / 256, 256, 0, stream_>>>(memory, kCount);
+    status = cudaGetLastError();
+    if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
+    if (status == cudaSuccess) status = cudaMemcpy(host.data(), memory, kCount * sizeof(int), cudaMemcpyDeviceToHost);
+    cudaFree(memory);
+    if (status != cudaSuccess) return Text("the test kernel", status);
+    for (int i = 0; i < kCount; ++i) {
+      if (host[i] != static_cast<int>(static_cast<unsigned>(i) * static_cast<unsigned>(i))) {
+        return "the test kernel computed a wrong value at " + std::to_string(i);
+      }
+    }
+    return "";
+  }
+  std::string Name() const override { return name_; }
+
+ private:
+  std::string Record(std::size_t event) {
+    cudaError_t status = cudaEventRecord(events_[event], stream_);
+    return status == cudaSuccess ? "" : Text("the kernel", status);
+  }
+
+  int ordinal_;
+  std::string name_ = "cuda";
+  cudaStream_t stream_ = nullptr;
+  std::vector<cudaEvent_t> events_;
+  std::size_t count_ = 0;
+  decltype(&cuMemImportFromShareableHandle) import_ = nullptr;
+  decltype(&cuMemAddressReserve) reserve_ = nullptr;
+  decltype(&cuMemMap) map_ = nullptr;
+  decltype(&cuMemSetAccess) set_access_ = nullptr;
+  decltype(&cuMemRelease) release_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::string* error) {
+  auto device = std::make_unique<CudaDevice>(ordinal);
+  *error = device->Init();
+  if (!error->empty()) return nullptr;
+  return device;
+}
+
+}  // namespace grove::candidate

@@ -1,0 +1,45 @@
+// What a native candidate runs on. One implementation per device kind; owned and used by the main thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grove/kernel.h>
+
+#include "common/wire/channel.h"
+
+namespace grove::candidate {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Maps shared memory handed over by the judge. Null and an error text when it cannot.
+  virtual void* Map(const wire::UniqueFd& fd, std::size_t bytes, std::string* error) = 0;
+
+  virtual DLDevice Where() const = 0;
+  virtual void* Stream() const = 0;
+
+  // One timed call: Begin, the kernel, End; `count` is told first. All return an error text, empty when well.
+  virtual std::string Prepare(std::size_t count) = 0;
+  virtual std::string Begin(std::size_t index) = 0;
+  virtual std::string End(std::size_t index) = 0;
+
+  // Waits for everything that runs on the device, on whichever stream, and gives the time of each call.
+  virtual std::string Finish(std::vector<std::int64_t>* nanoseconds) = 0;
+
+  // Runs a small kernel and checks what it computed.
+  virtual std::string SelfTest() = 0;
+  virtual std::string Name() const = 0;
+};
+
+std::unique_ptr<Device> MakeCpuDevice();
+
+// Makes the CUDA context, which is what takes the time. Null and an error text where there is no such device, or where
+// this program was built without CUDA.
+std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::string* error);
+
+}  // namespace grove::candidate
