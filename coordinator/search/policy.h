@@ -39,7 +39,7 @@ struct EvaluateKernel {
   std::string kernel;
 };
 
-// This kernel is a parent of the next round; recorded so that the journal shows it.
+// This kernel survives `round` and so is a parent of round + 1; recorded so that the journal shows it.
 struct SelectKernel {
   std::string kernel;
   int round = 0;
