@@ -1,0 +1,329 @@
+#include "worker/sandbox/sandbox.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "worker/sandbox/self_test.h"
+#include "worker/sandbox/spawn.h"
+
+namespace grove::sandbox {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+std::shared_ptr<SandboxHost> Host() {
+  static std::shared_ptr<SandboxHost> host = [] {
+    auto made = SandboxHost::Create({});
+    if (!made.ok()) FAIL("no sandbox on this machine: " << made.status());
+    return *made;
+  }();
+  return host;
+}
+
+SandboxSpec Spec(std::vector<std::string> arguments) {
+  SandboxSpec spec;
+  spec.label = "test";
+  spec.argv = {GROVE_PROBE};
+  for (std::string& a : arguments) spec.argv.push_back(std::move(a));
+  spec.env = {"PATH=/usr/bin:/bin"};
+  spec.read_only = {GROVE_PROBE};
+  spec.bounds.wall = absl::Seconds(60);
+  spec.bounds.memory_bytes = 256 * kMiB;
+  spec.bounds.processes = 64;
+  spec.bounds.disk_bytes = 32 * kMiB;
+  spec.bounds.output_bytes = kMiB;
+  spec.tick = absl::Milliseconds(10);
+  return spec;
+}
+
+SandboxSpec Shell(const std::string& script) {
+  SandboxSpec spec = Spec({});
+  spec.argv = {"/bin/sh", "-c", script};
+  return spec;
+}
+
+Ending Run(SandboxSpec spec) {
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  INFO(process.status());
+  REQUIRE(process.ok());
+  return (*process)->Wait();
+}
+
+TEST_CASE("A program runs inside and its output comes back", "[sandbox]") {
+  const Ending e = Run(Shell("echo out; echo err >&2; exit 7"));
+  CHECK(e.kind == Ending::Kind::kExited);
+  CHECK(e.exit_code == 7);
+  CHECK(e.out == "out\n");
+  CHECK(e.err == "err\n");
+}
+
+TEST_CASE("A program ended by a signal is told from one that exits", "[sandbox]") {
+  const int signal = GENERATE(SIGSEGV, SIGABRT, SIGKILL, SIGFPE);
+  CAPTURE(signal);
+  const Ending e = Run(Spec({"signal", absl::StrCat(signal)}));
+  CHECK(e.kind == Ending::Kind::kSignaled);
+  CHECK(e.signal == signal);
+  CHECK(SignalName(SIGSEGV) == "SIGSEGV");
+}
+
+TEST_CASE("Every layer denies what it must", "[sandbox]") {
+  const SelfTestReport report = RunSelfTest(Host(), GROVE_PROBE);
+  for (const LayerState& layer : report.layers) {
+    INFO(layer.name << ": " << layer.evidence);
+    CHECK(layer.active);
+  }
+  INFO(report.Required());
+  CHECK(report.Required().ok());
+  CHECK(report.layers.size() == 8);
+}
+
+TEST_CASE("A self-test whose probe cannot run reports no layer as active", "[sandbox]") {
+  const SelfTestReport report = RunSelfTest(Host(), "/usr/bin/does-not-exist");
+  CHECK(report.ActiveNames().empty());
+  CHECK_FALSE(report.Required().ok());
+}
+
+TEST_CASE("The wall limit ends a sleeping program", "[sandbox][limits]") {
+  SandboxSpec spec = Spec({"sleep"});
+  spec.bounds.wall = absl::Milliseconds(300);
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "run_wall_seconds");
+  CHECK(e.limit_set == Approx(0.3));
+  CHECK(e.limit_reached >= 0.3);
+  CHECK_FALSE(e.unreaped);
+}
+
+TEST_CASE("The CPU limit ends a spinning program", "[sandbox][limits]") {
+  SandboxSpec spec = Spec({"spin"});
+  spec.bounds.cpu_seconds = 0.3;
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "run_cpu_seconds");
+  CHECK(e.limit_reached >= 0.3);
+}
+
+TEST_CASE("The memory limit ends a program that takes too much", "[sandbox][limits]") {
+  SandboxSpec spec = Spec({"memory", absl::StrCat(512 * kMiB)});
+  spec.bounds.memory_bytes = 64 * kMiB;
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "memory_bytes");
+  CHECK(e.limit_set == 64 * kMiB);
+  CHECK(e.memory_peak_bytes >= 60 * kMiB);
+}
+
+TEST_CASE("A program within its memory limit is left alone", "[sandbox][limits]") {
+  const Ending e = Run(Spec({"memory", absl::StrCat(64 * kMiB)}));
+  CHECK(e.kind == Ending::Kind::kExited);
+  CHECK(e.exit_code == 0);
+}
+
+TEST_CASE("The process limit ends a program that forks too often", "[sandbox][limits]") {
+  SandboxSpec spec = Spec({"fork", "200"});
+  spec.bounds.processes = 20;
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "processes");
+}
+
+TEST_CASE("A fork bomb is ended and leaves nothing behind", "[sandbox][limits]") {
+  SandboxSpec spec = Shell("bomb() { bomb | bomb & }; bomb; sleep 60");
+  spec.bounds.wall = absl::Seconds(20);
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  REQUIRE(process.ok());
+  const pid_t inner = (*process)->pid();
+  const Ending& e = (*process)->Wait();
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "processes");
+  CHECK_FALSE(e.unreaped);
+  CHECK(kill(inner, 0) != 0);
+}
+
+TEST_CASE("The disk limit holds for /tmp and /dev/shm", "[sandbox][limits]") {
+  const std::string path = GENERATE("/tmp/full", "/dev/shm/full");
+  CAPTURE(path);
+  const Ending e = Run(Spec({"fill", path, absl::StrCat(64 * kMiB)}));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "disk_bytes");
+  CHECK(e.disk_peak_bytes >= 15 * kMiB);
+}
+
+TEST_CASE("The output limit ends a flood, and what is kept is bounded", "[sandbox][limits]") {
+  SandboxSpec spec = Spec({"flood", absl::StrCat(int64_t{1} << 40)});
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "output_bytes");
+  CHECK(e.output_truncated);
+  CHECK(e.out.size() < 80 << 10);
+}
+
+TEST_CASE("A single file larger than its limit ends the program", "[sandbox][limits]") {
+  SandboxSpec spec = Spec({"fill", "/tmp/f", absl::StrCat(8 * kMiB)});
+  spec.bounds.file_bytes = kMiB;
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "disk_bytes");
+}
+
+TEST_CASE("Beginning and end of long output are kept", "[sandbox]") {
+  SandboxSpec spec = Shell("echo first; head -c 300000 /dev/zero | tr '\\0' x; echo; echo last");
+  const Ending e = Run(std::move(spec));
+  CHECK(e.kind == Ending::Kind::kExited);
+  CHECK(e.out.rfind("first\n", 0) == 0);
+  CHECK(e.out.substr(e.out.size() - 5) == "last\n");
+  CHECK(e.output_truncated);
+}
+
+TEST_CASE("Killing ends grandchildren that ignore signals, within a second", "[sandbox]") {
+  SandboxSpec spec = Shell(absl::StrCat(GROVE_PROBE, " orphan; ", GROVE_PROBE, " sleep"));
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  REQUIRE(process.ok());
+  const auto before = std::chrono::steady_clock::now();
+  (*process)->Kill();
+  const Ending& e = (*process)->Wait();
+  const auto took = std::chrono::steady_clock::now() - before;
+  CHECK(e.kind == Ending::Kind::kKilled);
+  CHECK_FALSE(e.unreaped);
+  CHECK(took < std::chrono::seconds(5));  // 1 s on a machine that is not overrun
+}
+
+TEST_CASE("When the program ends, what it left running ends too", "[sandbox]") {
+  auto process = SandboxedProcess::Start(Host(), Spec({"orphan"}));
+  REQUIRE(process.ok());
+  const pid_t inner = (*process)->pid();
+  const Ending& e = (*process)->Wait();
+  CHECK(e.kind == Ending::Kind::kExited);
+  CHECK_FALSE(e.unreaped);
+  CHECK(kill(inner, 0) != 0);
+}
+
+TEST_CASE("The program gets the descriptors it is given and no others", "[sandbox]") {
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);  // not close-on-exec: must still not leak
+  const int leak = open("/etc/hostname", O_RDONLY);
+  SandboxSpec spec = Spec({"fds"});
+  spec.fds = {{pair[1], 3}};
+  const Ending e = Run(std::move(spec));
+  CHECK(e.out == "0 1 2 3 \n");
+  close(pair[0]);
+  close(pair[1]);
+  close(leak);
+}
+
+TEST_CASE("Environment and files are those that were given", "[sandbox]") {
+  setenv("GROVE_SECRET", "do not leak", 1);
+  SandboxSpec spec = Shell("env | sort; cat /tmp/in/a.txt; echo made > /tmp/out.txt");
+  spec.env.push_back("NAME=value");
+  spec.files = {{"in/a.txt", "content\n"}};
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  REQUIRE(process.ok());
+  const Ending& e = (*process)->Wait();
+  CHECK(e.out.find("NAME=value") != std::string::npos);
+  CHECK(e.out.find("content") != std::string::npos);
+  CHECK(e.out.find("GROVE_SECRET") == std::string::npos);
+  const auto made = (*process)->ReadTmpFile("out.txt", 100);  // after the end
+  INFO(made.status());
+  REQUIRE(made.ok());
+  CHECK(*made == "made\n");
+}
+
+TEST_CASE("Reading back never follows a link and never takes more than asked", "[sandbox]") {
+  auto process =
+      SandboxedProcess::Start(Host(), Shell("ln -s /etc/hostname /tmp/link; ln -s /etc /tmp/dir; mkfifo /tmp/fifo; "
+                                            "head -c 5000 /dev/zero > /tmp/big"));
+  REQUIRE(process.ok());
+  (*process)->Wait();
+  CHECK_FALSE((*process)->ReadTmpFile("link", 1000).ok());
+  CHECK_FALSE((*process)->ReadTmpFile("dir/hostname", 1000).ok());
+  CHECK_FALSE((*process)->ReadTmpFile("../etc/hostname", 1000).ok());
+  CHECK_FALSE((*process)->ReadTmpFile("fifo", 1000).ok());
+  CHECK((*process)->ReadTmpFile("big", 1000).status().code() == absl::StatusCode::kResourceExhausted);
+  CHECK((*process)->ReadTmpFile("none", 1000).status().code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("New bounds count from when they are set", "[sandbox]") {
+  SandboxSpec spec = Spec({"sleep"});
+  spec.bounds.wall = absl::ZeroDuration();
+  auto process = SandboxedProcess::Start(Host(), spec);
+  REQUIRE(process.ok());
+  CHECK_FALSE((*process)->WaitFor(absl::Milliseconds(200)));
+  Bounds bounds = spec.bounds;
+  bounds.wall = absl::Milliseconds(200);
+  (*process)->SetBounds(bounds);
+  const Ending& e = (*process)->Wait();
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "run_wall_seconds");
+}
+
+TEST_CASE("A program that is not there is no crash of ours", "[sandbox]") {
+  SandboxSpec spec = Spec({});
+  spec.argv = {"/usr/bin/does-not-exist"};
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  REQUIRE(process.ok());
+  const Ending& e = (*process)->Wait();
+  CHECK(e.kind == Ending::Kind::kExited);
+  CHECK(e.exit_code != 0);
+  CHECK(e.err.find("does-not-exist") != std::string::npos);
+}
+
+TEST_CASE("A missing bubblewrap is said with the remedy, unless a weak sandbox is allowed", "[sandbox]") {
+  SandboxHost::Options options;
+  options.bwrap = "/nonexistent/bwrap";
+  const auto strict = SandboxHost::Create(options);
+  REQUIRE_FALSE(strict.ok());
+  CHECK(strict.status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(strict.status().message()).find("install") != std::string::npos);
+  options.allow_weak = true;
+  const auto weak = SandboxHost::Create(options);
+  REQUIRE(weak.ok());
+  SECTION("which still runs programs, bounded, and says what it lacks") {
+    const SelfTestReport report = RunSelfTest(*weak, GROVE_PROBE);
+    std::set<std::string> active;
+    for (const LayerState& layer : report.layers) {
+      if (layer.active) active.insert(layer.name);
+    }
+    CHECK(active.count("run") == 1);
+    CHECK(active.count("seccomp") == 1);
+    CHECK(active.count("memory") == 1);
+    CHECK(active.count("processes") == 1);
+    CHECK(active.count("namespaces") == 0);
+    CHECK(active.count("filesystem") == 0);
+    CHECK_FALSE(report.Required().ok());
+  }
+}
+
+TEST_CASE("Many sandboxes at once from many threads all end as they should", "[sandbox]") {
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&good, i] {
+      for (int k = 0; k < 3; ++k) {
+        auto process = SandboxedProcess::Start(Host(), Spec({"exit", absl::StrCat(i)}));
+        if (process.ok() && (*process)->Wait().exit_code == i) ++good;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  CHECK(good == 24);
+}
+
+TEST_CASE("Spawning says why a program cannot be started", "[sandbox]") {
+  SpawnRequest request;
+  request.argv = {"/nonexistent/program"};
+  const auto pid = Spawn(request);
+  REQUIRE_FALSE(pid.ok());
+  CHECK(std::string(pid.status().message()).find("/nonexistent/program") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace grove::sandbox

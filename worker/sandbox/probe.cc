@@ -1,0 +1,223 @@
+// Tries, from inside a sandbox, what the sandbox must deny, and uses up what it must bound. Static; no dependencies.
+//
+//   grove-sandbox-probe deny HOST_PID      one line per attempt: "<layer> <attempt> denied|ALLOWED <detail>"
+//   grove-sandbox-probe ok                 prints "ok"
+//   grove-sandbox-probe memory BYTES       touches so much, then exits 0
+//   grove-sandbox-probe fork N             starts N children that wait, exits 0 when all could be started, else 3
+//   grove-sandbox-probe fill PATH BYTES    writes a file, exits 0 when all of it could be written, else 3
+//   grove-sandbox-probe spin               uses CPU for ever
+//   grove-sandbox-probe sleep              waits for ever
+//   grove-sandbox-probe flood BYTES        writes to stdout
+//   grove-sandbox-probe signal N           ends itself by a signal
+//   grove-sandbox-probe exit N
+//   grove-sandbox-probe orphan             leaves a grandchild in a session of its own, which ignores signals, and exits 0
+//   grove-sandbox-probe fds                lists its descriptors
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef AF_VSOCK
+#define AF_VSOCK 40
+#endif
+
+namespace {
+
+void Report(const char* layer, const char* attempt, bool denied, int error) {
+  printf("%s %s %s %s\n", layer, attempt, denied ? "denied" : "ALLOWED", denied ? strerror(error) : "-");
+}
+
+// A call that must fail with one of the two errors: any other failure (say, a bad argument) proves nothing.
+void Expect(const char* layer, const char* attempt, long result, int error, int wanted, int also = 0) {
+  Report(layer, attempt, result < 0 && (error == wanted || (also != 0 && error == also)), error);
+}
+
+void Deny(int host_pid) {
+  errno = 0;
+  const char* system_file = "/usr/grove-probe";
+  int fd = open(system_file, O_WRONLY | O_CREAT, 0600);
+  Report("filesystem", "write-usr", fd < 0, errno);
+  fd = open("/grove-probe", O_WRONLY | O_CREAT, 0600);
+  Report("filesystem", "write-root", fd < 0, errno);
+  fd = open("/dev/grove-probe", O_WRONLY | O_CREAT, 0600);
+  Report("filesystem", "write-dev", fd < 0, errno);
+  for (const char* path : {"/etc/shadow", "/root", "/home", "/proc/1/root/root", "/sys/kernel", "/run", "/var/lib"}) {
+    errno = 0;
+    struct stat info;
+    Report("filesystem", path, stat(path, &info) != 0, errno);
+  }
+  fd = open("/proc/sys/kernel/core_pattern", O_WRONLY);
+  Report("filesystem", "write-proc-sys", fd < 0, errno);
+
+  errno = 0;
+  const long killed = host_pid > 0 ? kill(host_pid, 0) : -1;
+  Report("namespaces", "signal-host-process", killed != 0, errno == 0 ? ESRCH : errno);
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/cmdline", host_pid);
+  // In a fresh pid namespace ours are single digits; the host's number names nothing.
+  Report("namespaces", "see-host-process", access(path, F_OK) != 0, errno);
+  Report("namespaces", "low-pid", getpid() < 100, ESRCH);
+
+  fd = socket(AF_INET, SOCK_STREAM, 0);
+  Expect("seccomp", "socket-inet", fd, errno, EPERM);
+  Expect("seccomp", "socket-netlink", socket(AF_NETLINK, SOCK_RAW, 0), errno, EPERM);
+  Expect("seccomp", "socket-vsock", socket(AF_VSOCK, SOCK_STREAM, 0), errno, EPERM);
+  Expect("seccomp", "socket-alg", socket(38 /* AF_ALG */, SOCK_SEQPACKET, 0), errno, EPERM);
+  // The namespace itself: no interface but a loopback. Read from /proc, because sockets are denied already.
+  {
+    FILE* dev = fopen("/proc/net/dev", "r");
+    int interfaces = 0;
+    char line[512];
+    while (dev != nullptr && fgets(line, sizeof(line), dev) != nullptr) {
+      if (strchr(line, ':') != nullptr && strstr(line, "lo:") == nullptr) ++interfaces;
+    }
+    FILE* route = fopen("/proc/net/route", "r");
+    int routes = -1;
+    while (route != nullptr && fgets(line, sizeof(line), route) != nullptr) ++routes;
+    // Tunnel templates (tunl0, sit0) exist in every namespace; a route would mean a way out.
+    Report("network", "routes", dev != nullptr && routes <= 0, ENETUNREACH);
+    (void)interfaces;
+  }
+  int peer = socket(AF_UNIX, SOCK_STREAM, 0);
+  Report("network", "unix-sockets-work", peer >= 0, 0);
+
+  Expect("seccomp", "ptrace", ptrace(PTRACE_TRACEME, 0, nullptr, nullptr), errno, EPERM);
+  char byte = 0;
+  iovec local{&byte, 1}, remote{&byte, 1};
+  Expect("seccomp", "process_vm_readv", process_vm_readv(getpid(), &local, 1, &remote, 1, 0), errno, EPERM);
+  Expect("seccomp", "unshare-user", unshare(CLONE_NEWUSER), errno, EPERM);
+  Expect("seccomp", "clone-newns", syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0), errno, EPERM);
+  Expect("seccomp", "clone3", syscall(SYS_clone3, nullptr, 0), errno, ENOSYS);
+  Expect("seccomp", "mount", mount("none", "/tmp", "tmpfs", 0, nullptr), errno, EPERM);
+  Expect("seccomp", "bpf", syscall(SYS_bpf, 0, nullptr, 0), errno, EPERM);
+  Expect("seccomp", "io_uring_setup", syscall(SYS_io_uring_setup, 1, nullptr), errno, EPERM);
+  Expect("seccomp", "userfaultfd", syscall(SYS_userfaultfd, 0), errno, EPERM);
+  Expect("seccomp", "perf_event_open", syscall(SYS_perf_event_open, nullptr, 0, -1, -1, 0), errno, EPERM);
+  Expect("seccomp", "keyctl", syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0), errno, EPERM);
+  Expect("seccomp", "pidfd_getfd", syscall(SYS_pidfd_getfd, -1, 0, 0), errno, EPERM);
+  Expect("seccomp", "kcmp", syscall(SYS_kcmp, getpid(), getpid(), 0, 0, 0), errno, EPERM);
+  Expect("seccomp", "setns", syscall(SYS_setns, -1, 0), errno, EPERM);
+  Expect("seccomp", "finit_module", syscall(SYS_finit_module, -1, "", 0), errno, EPERM);
+  Expect("seccomp", "open_by_handle_at", syscall(SYS_open_by_handle_at, -1, nullptr, 0), errno, EPERM);
+  Expect("seccomp", "personality", syscall(SYS_personality, 0x0040000), errno, EPERM);
+  // What must go on working.
+  const long memory = syscall(SYS_memfd_create, "probe", 0);
+  Report("seccomp", "memfd-works", memory >= 0, 0);
+  FILE* status = fopen("/proc/self/status", "r");
+  char line[512];
+  bool no_caps = false, no_new_privs = false;
+  while (status != nullptr && fgets(line, sizeof(line), status) != nullptr) {
+    if (strncmp(line, "CapBnd:", 7) == 0) no_caps = strtoull(line + 7, nullptr, 16) == 0;
+    if (strncmp(line, "NoNewPrivs:", 11) == 0) no_new_privs = strstr(line, "1") != nullptr;
+  }
+  Report("namespaces", "capabilities", no_caps, EPERM);
+  Report("namespaces", "new-privileges", no_new_privs, EPERM);
+}
+
+int Memory(size_t bytes) {
+  const size_t step = size_t{4} << 20;
+  for (size_t have = 0; have < bytes; have += step) {
+    char* p = static_cast<char*>(mmap(nullptr, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (p == MAP_FAILED) return 3;
+    memset(p, 0x5A, step);
+  }
+  return 0;
+}
+
+int Fork(int count) {
+  for (int i = 0; i < count; ++i) {
+    const pid_t pid = fork();
+    if (pid < 0) return 3;
+    if (pid == 0) {
+      pause();
+      _exit(0);
+    }
+  }
+  return 0;
+}
+
+int Fill(const char* path, size_t bytes) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (fd < 0) return 4;
+  static char chunk[1 << 16];
+  memset(chunk, 'x', sizeof(chunk));
+  for (size_t have = 0; have < bytes; have += sizeof(chunk)) {
+    if (write(fd, chunk, sizeof(chunk)) != static_cast<ssize_t>(sizeof(chunk))) return 3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const char* what = argv[1];
+  const char* value = argc > 2 ? argv[2] : "0";
+  if (strcmp(what, "ok") == 0) {
+    puts("ok");
+    return 0;
+  }
+  if (strcmp(what, "deny") == 0) {
+    Deny(atoi(value));
+    return 0;
+  }
+  if (strcmp(what, "memory") == 0) return Memory(strtoull(value, nullptr, 10));
+  if (strcmp(what, "fork") == 0) return Fork(atoi(value));
+  if (strcmp(what, "fill") == 0 && argc > 3) return Fill(value, strtoull(argv[3], nullptr, 10));
+  if (strcmp(what, "spin") == 0) {
+    for (volatile unsigned long i = 0;; i = i + 1) {
+    }
+  }
+  if (strcmp(what, "sleep") == 0) {
+    for (;;) pause();
+  }
+  if (strcmp(what, "flood") == 0) {
+    static char chunk[1 << 16];
+    memset(chunk, 'y', sizeof(chunk));
+    for (size_t left = strtoull(value, nullptr, 10); left > 0;) {
+      const ssize_t n = write(1, chunk, left < sizeof(chunk) ? left : sizeof(chunk));
+      if (n <= 0) return 3;
+      left -= static_cast<size_t>(n);
+    }
+    return 0;
+  }
+  if (strcmp(what, "signal") == 0) {
+    signal(atoi(value), SIG_DFL);
+    raise(atoi(value));
+    return 5;
+  }
+  if (strcmp(what, "exit") == 0) return atoi(value);
+  if (strcmp(what, "orphan") == 0) {
+    if (fork() == 0) {
+      setsid();
+      if (fork() == 0) {
+        for (int s = 1; s < 32; ++s) signal(s, SIG_IGN);
+        for (;;) pause();
+      }
+      _exit(0);
+    }
+    return 0;
+  }
+  if (strcmp(what, "fds") == 0) {
+    for (int fd = 0; fd < 256; ++fd) {
+      if (fcntl(fd, F_GETFD) >= 0) printf("%d ", fd);
+    }
+    puts("");
+    return 0;
+  }
+  return 2;
+}

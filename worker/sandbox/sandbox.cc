@@ -1,0 +1,795 @@
+#include "worker/sandbox/sandbox.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "worker/sandbox/limits.h"
+#include "worker/sandbox/seccomp.h"
+#include "worker/sandbox/spawn.h"
+
+namespace grove::sandbox {
+namespace {
+
+// The user inside. Not 0, so that programs which refuse or privilege root behave as for anyone.
+constexpr char kInnerUid[] = "1000";
+// Time for bubblewrap to build the sandbox: 10 ms idle, seconds on a machine that is overrun. Past it the machine is sick.
+constexpr absl::Duration kSetUpTimeout = absl::Seconds(30);
+// After SIGKILL a process is gone within milliseconds unless the kernel holds it (docs/sandbox.md).
+constexpr absl::Duration kReapGrace = absl::Seconds(1);
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { Close(); }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  void Set(int fd) {
+    Close();
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+absl::Status MakePipe(Fd* read_end, Fd* write_end) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make a pipe");
+  read_end->Set(fds[0]);
+  write_end->Set(fds[1]);
+  return absl::OkStatus();
+}
+
+int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+void PidfdKill(int pidfd, int signal) {
+  if (pidfd >= 0) syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
+}
+
+// A sealed memfd with `content`, at offset 0.
+absl::StatusOr<int> MemfdWith(absl::string_view content) {
+  const int fd = memfd_create("grove", MFD_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, "cannot make a memfd");
+  if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
+      lseek(fd, 0, SEEK_SET) != 0) {
+    const int error = errno;
+    close(fd);
+    return ErrnoStatus(error, "cannot fill a memfd");
+  }
+  return fd;
+}
+
+absl::StatusOr<int> CopyOfFilter(int filter_fd) {
+  char buffer[65536];
+  const ssize_t n = pread(filter_fd, buffer, sizeof(buffer), 0);
+  if (n <= 0 || n == sizeof(buffer)) return absl::InternalError("cannot read the system call filter");
+  return MemfdWith(absl::string_view(buffer, static_cast<size_t>(n)));
+}
+
+// Beginning and end of a stream.
+class BoundedText {
+ public:
+  explicit BoundedText(int64_t kept) : half_(static_cast<size_t>(std::max<int64_t>(kept, 2) / 2)) {}
+  void Add(absl::string_view text) {
+    total_ += static_cast<int64_t>(text.size());
+    if (head_.size() < half_) {
+      const size_t n = std::min(half_ - head_.size(), text.size());
+      head_.append(text.data(), n);
+      text.remove_prefix(n);
+    }
+    if (text.empty()) return;
+    tail_.append(text.data(), text.size());
+    if (tail_.size() > 2 * half_ + 65536) Trim();
+  }
+  int64_t total() const { return total_; }
+  bool truncated() const { return total_ > static_cast<int64_t>(2 * half_); }
+  std::string Text() {
+    Trim();
+    if (!truncated()) return head_ + tail_;
+    return absl::StrCat(head_, "\n... ", total_ - static_cast<int64_t>(head_.size() + tail_.size()),
+                        " bytes left out ...\n", tail_);
+  }
+
+ private:
+  void Trim() {
+    if (tail_.size() > half_) tail_.erase(0, tail_.size() - half_);
+  }
+  const size_t half_;
+  std::string head_, tail_;
+  int64_t total_ = 0;
+};
+
+// Reads what is there, at most 1 MiB so that a flood cannot keep the supervisor from its other work. False at the end.
+bool Drain(int fd, BoundedText* text) {
+  char chunk[65536];
+  for (int i = 0; i < 16; ++i) {
+    const ssize_t n = read(fd, chunk, sizeof(chunk));
+    if (n > 0) {
+      text->Add(absl::string_view(chunk, static_cast<size_t>(n)));
+      continue;
+    }
+    if (n == 0) return false;
+    return errno == EAGAIN || errno == EINTR;
+  }
+  return true;
+}
+
+int64_t TmpfsUsed(int fd) {
+  struct statfs info {};
+  if (fd < 0 || fstatfs(fd, &info) != 0) return 0;
+  return static_cast<int64_t>(info.f_blocks - info.f_bfree) * info.f_bsize;
+}
+bool TmpfsFull(int fd) {
+  struct statfs info {};
+  return fd >= 0 && fstatfs(fd, &info) == 0 && info.f_blocks > 0 && info.f_bfree == 0;
+}
+
+// The mounted tmpfs of exactly this size at `path`, or -1 while it is not there.
+int OpenSandboxTmpfs(const std::string& path, int64_t size) {
+  Fd fd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct statfs info {};
+  if (fd.get() < 0 || fstatfs(fd.get(), &info) != 0 || info.f_type != TMPFS_MAGIC) return -1;
+  const int64_t pages = (size + info.f_bsize - 1) / info.f_bsize;
+  if (static_cast<int64_t>(info.f_blocks) != pages) return -1;
+  return fd.release();
+}
+
+absl::Status WriteBelow(int dir_fd, const std::string& path, absl::string_view content) {
+  std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+  if (parts.empty()) return absl::InvalidArgumentError("an empty file name");
+  std::string folder;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    absl::StrAppend(&folder, i == 0 ? "" : "/", parts[i]);
+    if (mkdirat(dir_fd, folder.c_str(), 0755) != 0 && errno != EEXIST) {
+      return ErrnoStatus(errno, absl::StrCat("cannot make ", folder, " in the sandbox"));
+    }
+  }
+  Fd fd(openat(dir_fd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot write ", path, " in the sandbox"));
+  while (!content.empty()) {
+    const ssize_t n = write(fd.get(), content.data(), content.size());
+    if (n < 0) return ErrnoStatus(errno, absl::StrCat("cannot write ", path, " in the sandbox"));
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+// ----------------------------------------------------------------------------------------- without control groups
+
+struct ProcUsage {
+  int64_t memory_bytes = 0;
+  int pids = 0;
+  double cpu_seconds = 0;
+};
+
+// Sums over the processes of a pid namespace (or of a session, without namespaces). Costs a walk of /proc, so only used where no
+// control group can be written.
+ProcUsage SumProcesses(pid_t inner_pid, bool by_namespace, std::vector<pid_t>* members = nullptr) {
+  ProcUsage usage;
+  struct stat wanted {};
+  if (by_namespace && stat(absl::StrCat("/proc/", inner_pid, "/ns/pid").c_str(), &wanted) != 0) return usage;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return usage;
+  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  while (dirent* entry = readdir(proc)) {
+    int pid = 0;
+    if (!absl::SimpleAtoi(entry->d_name, &pid)) continue;
+    const std::string base = absl::StrCat("/proc/", pid);
+    if (by_namespace) {
+      struct stat ns {};
+      if (stat(absl::StrCat(base, "/ns/pid").c_str(), &ns) != 0 || ns.st_ino != wanted.st_ino) continue;
+    }
+    std::ifstream stat_file(absl::StrCat(base, "/stat"));
+    std::string line;
+    if (!std::getline(stat_file, line)) continue;
+    const size_t name_end = line.rfind(')');
+    if (name_end == std::string::npos) continue;
+    std::vector<std::string> f = absl::StrSplit(line.substr(name_end + 2), ' ');
+    // Fields from the third on (proc(5)): 3 session at [3], utime [11], stime [12], cutime [13], cstime [14], threads [17].
+    if (f.size() < 18) continue;
+    int session = 0, threads = 0;
+    int64_t utime = 0, stime = 0;
+    (void)absl::SimpleAtoi(f[3], &session);
+    (void)absl::SimpleAtoi(f[17], &threads);
+    (void)absl::SimpleAtoi(f[11], &utime);
+    (void)absl::SimpleAtoi(f[12], &stime);
+    if (!by_namespace && session != inner_pid) continue;
+    usage.pids += std::max(1, threads);
+    usage.cpu_seconds += static_cast<double>(utime + stime) / ticks;
+    if (members != nullptr) members->push_back(pid);
+    std::ifstream status(absl::StrCat(base, "/status"));
+    while (std::getline(status, line)) {
+      if (!absl::StartsWith(line, "RssAnon:")) continue;
+      int64_t kib = 0;
+      std::vector<std::string> parts = absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+      if (parts.size() >= 2 && absl::SimpleAtoi(parts[1], &kib)) usage.memory_bytes += kib << 10;
+      break;
+    }
+  }
+  closedir(proc);
+  return usage;
+}
+
+// ------------------------------------------------------------------------------------------------ bubblewrap's words
+
+// The folders that every program needs. On merged-usr systems /lib and its like are links.
+void AddSystem(std::vector<std::string>* args) {
+  const auto add = [&](std::initializer_list<std::string> more) { args->insert(args->end(), more); };
+  add({"--ro-bind", "/usr", "/usr"});
+  for (const char* path : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
+    struct stat info {};
+    if (lstat(path, &info) != 0) continue;
+    if (S_ISLNK(info.st_mode)) {
+      std::error_code error;
+      const std::string target = std::filesystem::read_symlink(path, error).string();
+      if (!error) add({"--symlink", target, path});
+    } else {
+      add({"--ro-bind", path, path});
+    }
+  }
+  for (const char* path : {"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"}) {
+    add({"--ro-bind-try", path, path});
+  }
+  // exact nodes, not bubblewrap's --dev: no terminals, no pts, and nothing writable but /dev/shm
+  add({"--tmpfs", "/dev"});
+  for (const char* node : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+    add({"--dev-bind", node, node});
+  }
+  add({"--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/proc/self/fd/0", "/dev/stdin", "--symlink",
+       "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr"});
+  add({"--proc", "/proc"});
+}
+
+std::vector<std::string> NamespaceArgs(bool user_namespace) {
+  std::vector<std::string> args;
+  if (user_namespace) {
+    args = {"--unshare-user", "--uid", kInnerUid, "--gid", kInnerUid};
+  }
+  for (const char* a : {"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+                        "--hostname", "sandbox", "--new-session", "--die-with-parent", "--cap-drop", "ALL"}) {
+    args.push_back(a);
+  }
+  return args;
+}
+
+// Runs `argv` to its end with a time limit; for probing. (exit code or 128 + signal, stderr)
+std::pair<int, std::string> RunQuietly(const std::vector<std::string>& argv, absl::Duration limit) {
+  Fd read_end, write_end;
+  if (absl::Status status = MakePipe(&read_end, &write_end); !status.ok()) return {127, std::string(status.message())};
+  SpawnRequest request;
+  request.argv = argv;
+  request.env = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
+  request.fds = {{write_end.get(), 2}};
+  absl::StatusOr<pid_t> pid = Spawn(request);
+  write_end.Close();
+  if (!pid.ok()) return {127, std::string(pid.status().message())};
+  Fd pidfd(PidfdOpen(*pid));
+  fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+  BoundedText text(8192);
+  const absl::Time deadline = absl::Now() + limit;
+  pollfd fds[2] = {{pidfd.get(), POLLIN, 0}, {read_end.get(), POLLIN, 0}};
+  for (;;) {
+    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    if (left <= 0) {
+      kill(*pid, SIGKILL);
+      break;
+    }
+    if (poll(fds, 2, static_cast<int>(std::min<int64_t>(left, 1000))) < 0 && errno != EINTR) break;
+    if (fds[1].revents != 0 && !Drain(read_end.get(), &text)) fds[1].fd = -1;
+    if (fds[0].revents != 0) break;
+  }
+  int status = 0;
+  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  Drain(read_end.get(), &text);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text.Text()};
+}
+
+std::string FindOnPath(const std::string& name) {
+  const char* path = getenv("PATH");
+  for (absl::string_view folder : absl::StrSplit(path == nullptr ? "/usr/bin:/bin" : path, ':', absl::SkipEmpty())) {
+    const std::string candidate = absl::StrCat(folder, "/", name);
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+}
+
+// ------------------------------------------------------------------------------------------------------- SandboxHost
+
+absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& options) {
+  std::shared_ptr<SandboxHost> host(new SandboxHost);
+  host->cgroups_ = CgroupHost::Detect();
+  GROVE_ASSIGN_OR_RETURN(host->seccomp_fd_, CompileSeccompFilter());
+  std::vector<std::string> places;
+  if (!options.bwrap.empty()) {
+    places.push_back(options.bwrap);
+  } else {
+    if (!options.libexec_dir.empty()) places.push_back(absl::StrCat(options.libexec_dir, "/bwrap"));
+    const std::string on_path = FindOnPath("bwrap");
+    if (!on_path.empty()) places.push_back(on_path);
+  }
+  std::string problem = "bubblewrap (bwrap) was not found; install it (apt-get install bubblewrap)";
+  for (const std::string& bwrap : places) {
+    if (access(bwrap.c_str(), X_OK) != 0) continue;
+    for (bool user : {true, false}) {
+      if (!user && geteuid() != 0) continue;  // without a user namespace only root can make the others
+      std::vector<std::string> argv = {bwrap};
+      for (std::string& a : NamespaceArgs(user)) argv.push_back(std::move(a));
+      AddSystem(&argv);
+      for (const char* a : {"--", "/usr/bin/true"}) argv.push_back(a);
+      const auto [code, err] = RunQuietly(argv, absl::Seconds(30));
+      if (code == 0) {
+        host->bwrap_ = bwrap;
+        host->user_namespace_ = user;
+        host->namespace_evidence_ =
+            absl::StrCat(bwrap, user ? ": user, pid, net, ipc, uts, mount namespaces"
+                                     : ": pid, net, ipc, uts, mount namespaces (user namespaces are not allowed here)");
+        return host;
+      }
+      std::string text = err;
+      absl::StripAsciiWhitespace(&text);
+      problem = absl::StrCat(bwrap, " cannot make a sandbox here: ", text.empty() ? absl::StrCat("exit ", code) : text,
+                             ". Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+                             "kernel.apparmor_restrict_unprivileged_userns=0; in a container: "
+                             "--security-opt seccomp=unconfined --security-opt systempaths=unconfined)");
+    }
+  }
+  host->namespace_evidence_ = problem;
+  if (!options.allow_weak) return absl::FailedPreconditionError(problem);
+  return host;
+}
+
+SandboxHost::~SandboxHost() {
+  if (seccomp_fd_ >= 0) close(seccomp_fd_);
+}
+
+// -------------------------------------------------------------------------------------------------- SandboxedProcess
+
+absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::shared_ptr<SandboxHost> host,
+                                                                          SandboxSpec spec) {
+  if (spec.argv.empty() || spec.argv[0].empty() || spec.argv[0][0] != '/') {
+    return absl::InvalidArgumentError("a sandboxed program needs an absolute path");
+  }
+  std::unique_ptr<SandboxedProcess> process(new SandboxedProcess);
+  SandboxedProcess& p = *process;
+  p.host_ = std::move(host);
+  p.spec_ = std::move(spec);
+  p.bounds_ = p.spec_.bounds;
+  const bool wrapped = !p.host_->bwrap_.empty();
+  GROVE_ASSIGN_OR_RETURN(p.cgroup_, p.host_->cgroups_->Create(p.spec_.label));
+  GROVE_RETURN_IF_ERROR(p.cgroup_->SetLimits(p.bounds_.memory_bytes, p.bounds_.processes));
+
+  Fd out_write, err_write, out_read, err_read;
+  GROVE_RETURN_IF_ERROR(MakePipe(&out_read, &out_write));
+  GROVE_RETURN_IF_ERROR(MakePipe(&err_read, &err_write));
+  fcntl(out_read.get(), F_SETFL, O_NONBLOCK);
+  fcntl(err_read.get(), F_SETFL, O_NONBLOCK);
+  p.wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (p.wake_fd_ < 0) return ErrnoStatus(errno, "cannot make an eventfd");
+
+  SpawnRequest request;
+  request.env = p.spec_.env;
+  request.fds = p.spec_.fds;
+  request.fds.emplace_back(out_write.get(), 1);
+  request.fds.emplace_back(err_write.get(), 2);
+  request.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_MEMLOCK, RLIM_INFINITY}};
+  if (p.bounds_.file_bytes > 0) {
+    request.rlimits.emplace_back(RLIMIT_FSIZE, static_cast<rlim_t>(p.bounds_.file_bytes));
+  }
+  if (p.bounds_.processes > 0 && !p.host_->cgroups_->pids() && geteuid() != 0) {
+    // Counted per user over the machine on old kernels: room for what else this user runs. The supervisor counts exactly.
+    request.rlimits.emplace_back(RLIMIT_NPROC, static_cast<rlim_t>(p.bounds_.processes) + 1024);
+  }
+
+  Fd info_read, info_write, block_read, block_write, filter, passwd;
+  int64_t part = p.bounds_.disk_bytes > 0 ? p.bounds_.disk_bytes / 2 : kDiskBytes / 2;
+  part = (part + 4095) / 4096 * 4096;  // tmpfs counts in pages
+  if (wrapped) {
+    GROVE_RETURN_IF_ERROR(MakePipe(&info_read, &info_write));
+    GROVE_RETURN_IF_ERROR(MakePipe(&block_read, &block_write));
+    absl::StatusOr<int> copy = CopyOfFilter(p.host_->seccomp_fd_);
+    if (!copy.ok()) return copy.status();
+    filter.Set(*copy);
+    int next = 3;
+    for (const auto& [ours, theirs] : request.fds) next = std::max(next, theirs + 1);
+    const int info_at = next++, block_at = next++, filter_at = next++, passwd_at = next++;
+    request.fds.emplace_back(info_write.get(), info_at);
+    request.fds.emplace_back(block_read.get(), block_at);
+    request.fds.emplace_back(filter.get(), filter_at);
+
+    std::vector<std::string>& args = request.argv;
+    args = {p.host_->bwrap_};
+    const auto add = [&](std::initializer_list<std::string> more) { args.insert(args.end(), more); };
+    for (std::string& a : NamespaceArgs(p.host_->user_namespace_)) args.push_back(std::move(a));
+    add({"--info-fd", absl::StrCat(info_at), "--block-fd", absl::StrCat(block_at), "--seccomp",
+         absl::StrCat(filter_at)});
+    AddSystem(&args);
+    const std::string size = absl::StrCat(part);
+    // Before the binds: a folder that is bound may itself lie below /tmp.
+    add({"--size", size, "--perms", "1777", "--tmpfs", "/tmp", "--symlink", "/tmp", "/var/tmp"});
+    if (p.spec_.identity) {
+      absl::StatusOr<int> text = MemfdWith("grove:x:1000:1000:grove:/tmp:/bin/sh\nroot:x:0:0:root:/:/bin/sh\n");
+      if (!text.ok()) return text.status();
+      passwd.Set(*text);
+      request.fds.emplace_back(passwd.get(), passwd_at);
+      add({"--ro-bind-data", absl::StrCat(passwd_at), "/etc/passwd"});
+    }
+    for (const std::string& path : p.spec_.read_only) add({"--ro-bind-try", path, path});
+    for (const std::string& node : p.spec_.devices) add({"--dev-bind-try", node, node});
+    add({"--size", size, "--perms", "1777", "--tmpfs", "/dev/shm"});
+    add({"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"});
+    args.insert(args.end(), p.spec_.argv.begin(), p.spec_.argv.end());
+  } else {
+    request.argv = p.spec_.argv;
+    request.seccomp_filter_fd = p.host_->seccomp_fd_;
+    char folder[] = "/tmp/grove-weak-XXXXXX";
+    if (mkdtemp(folder) == nullptr) return ErrnoStatus(errno, "cannot make a folder below /tmp");
+    p.weak_tmp_ = folder;
+    p.tmp_fd_ = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (const auto& [path, content] : p.spec_.files) GROVE_RETURN_IF_ERROR(WriteBelow(p.tmp_fd_, path, content));
+    // The program's /tmp/... arguments and variables point into that folder.
+    const auto relocate = [&](std::string* text) {
+      if (absl::StartsWith(*text, "/tmp/")) *text = absl::StrCat(folder, text->substr(4));
+    };
+    for (std::string& a : request.argv) relocate(&a);
+    for (std::string& e : request.env) {
+      const size_t equals = e.find('=');
+      std::string value = e.substr(equals + 1);
+      if (value == "/tmp") value = folder;
+      relocate(&value);
+      e = absl::StrCat(e.substr(0, equals + 1), value);
+    }
+  }
+
+  absl::StatusOr<pid_t> pid = Spawn(request);
+  if (!pid.ok()) return pid.status();
+  p.monitor_pid_ = *pid;
+  p.monitor_pidfd_ = PidfdOpen(*pid);
+  p.started_ = absl::Now();
+  out_write.Close();
+  err_write.Close();
+  info_write.Close();
+  block_read.Close();
+  p.out_fd_ = out_read.release();
+  p.err_fd_ = err_read.release();
+  // From here on the destructor kills and reaps.
+
+  if (wrapped) {
+    const absl::Time deadline = absl::Now() + kSetUpTimeout;
+    const auto failed = [&](absl::string_view what) -> absl::Status {
+      BoundedText text(4096);
+      absl::SleepFor(absl::Milliseconds(20));  // its last words may still be on their way
+      Drain(p.err_fd_, &text);
+      std::string said = text.Text();
+      absl::StripAsciiWhitespace(&said);
+      return absl::InternalError(absl::StrCat("the sandbox could not be made: ", what, said.empty() ? "" : ": ", said));
+    };
+    std::string info;
+    while (info.find('}') == std::string::npos) {
+      pollfd one{info_read.get(), POLLIN, 0};
+      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      if (left <= 0) return failed("bubblewrap did not answer in time");
+      if (poll(&one, 1, static_cast<int>(left)) <= 0) continue;
+      char chunk[512];
+      const ssize_t n = read(info_read.get(), chunk, sizeof(chunk));
+      if (n == 0 || (n < 0 && errno != EINTR)) return failed("bubblewrap ended");
+      if (n > 0) info.append(chunk, static_cast<size_t>(n));
+      if (info.size() > 4096) return failed("bubblewrap spoke nonsense");
+    }
+    const size_t key = info.find("\"child-pid\"");
+    const size_t colon = key == std::string::npos ? key : info.find(':', key);
+    if (colon == std::string::npos) return failed("bubblewrap did not name its child");
+    p.inner_pid_ = static_cast<pid_t>(strtol(info.c_str() + colon + 1, nullptr, 10));
+    if (p.inner_pid_ <= 1) return failed("bubblewrap did not name its child");
+    p.inner_pidfd_ = PidfdOpen(p.inner_pid_);
+    if (p.inner_pidfd_ < 0) return failed("its first process is gone");
+    GROVE_RETURN_IF_ERROR(p.cgroup_->Add(p.inner_pid_));
+    // The mounts are made after the pid was told; wait for ours to appear. /dev/shm is the last of them.
+    const std::string root = absl::StrCat("/proc/", p.inner_pid_, "/root");
+    while (p.shm_fd_ < 0) {
+      p.shm_fd_ = OpenSandboxTmpfs(absl::StrCat(root, "/dev/shm"), part);
+      if (p.shm_fd_ >= 0) break;
+      pollfd one{p.monitor_pidfd_, POLLIN, 0};
+      if (poll(&one, 1, 1) > 0) return failed("bubblewrap ended");
+      if (absl::Now() > deadline) return failed("its mounts did not appear in time");
+    }
+    p.tmp_fd_ = OpenSandboxTmpfs(absl::StrCat(root, "/tmp"), part);
+    if (p.tmp_fd_ < 0) return failed("its /tmp cannot be opened");
+    for (const auto& [path, content] : p.spec_.files) GROVE_RETURN_IF_ERROR(WriteBelow(p.tmp_fd_, path, content));
+    p.started_ = absl::Now();
+    if (write(block_write.get(), "x", 1) != 1) return failed("it was gone before it was let go");
+  } else {
+    p.inner_pid_ = p.monitor_pid_;
+    p.inner_pidfd_ = dup(p.monitor_pidfd_);
+    GROVE_RETURN_IF_ERROR(p.cgroup_->Add(p.inner_pid_));
+  }
+  p.bounds_from_ = p.started_;
+  p.supervisor_ = std::thread([&p] { p.Supervise(); });
+  return process;
+}
+
+SandboxedProcess::~SandboxedProcess() {
+  if (supervisor_.joinable()) {
+    Kill();
+    supervisor_.join();
+  } else if (monitor_pid_ > 0) {
+    // Start failed half-way.
+    HardKill();
+    PidfdKill(monitor_pidfd_, SIGKILL);
+    int status = 0;
+    while (waitpid(monitor_pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  cgroup_.reset();
+  for (int fd : {monitor_pidfd_, inner_pidfd_, out_fd_, err_fd_, wake_fd_, tmp_fd_, shm_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+  if (!weak_tmp_.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(weak_tmp_, ignored);
+  }
+}
+
+void SandboxedProcess::Kill() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    kill_requested_ = true;
+  }
+  const uint64_t one = 1;
+  (void)!write(wake_fd_, &one, sizeof(one));
+}
+
+bool SandboxedProcess::WaitFor(absl::Duration timeout) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return ended_cv_.wait_for(lock, absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24))),
+                            [this] { return ended_; });
+}
+
+const Ending& SandboxedProcess::Wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ended_cv_.wait(lock, [this] { return ended_; });
+  return ending_;
+}
+
+void SandboxedProcess::SetBounds(const Bounds& bounds) {
+  const CgroupUsage usage = cgroup_->Usage();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    bounds_ = bounds;
+    bounds_from_ = absl::Now();
+    cpu_from_ = std::max(0.0, usage.cpu_seconds);
+  }
+  (void)cgroup_->SetLimits(bounds.memory_bytes, bounds.processes);
+  const uint64_t one = 1;
+  (void)!write(wake_fd_, &one, sizeof(one));
+}
+
+absl::StatusOr<std::string> SandboxedProcess::ReadTmpFile(const std::string& path, int64_t max_bytes) {
+  struct open_how how {};
+  how.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  Fd fd(static_cast<int>(syscall(SYS_openat2, tmp_fd_, path.c_str(), &how, sizeof(how))));
+  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path, " in the sandbox"));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot stat ", path));
+  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  if (info.st_size > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, " has ", info.st_size, " bytes; at most ", max_bytes, " are accepted"));
+  }
+  std::string content(static_cast<size_t>(info.st_size), '\0');
+  size_t have = 0;
+  while (have < content.size()) {
+    const ssize_t n = read(fd.get(), content.data() + have, content.size() - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (n == 0) break;
+    have += static_cast<size_t>(n);
+  }
+  content.resize(have);
+  return content;
+}
+
+void SandboxedProcess::HardKill() {
+  PidfdKill(inner_pidfd_, SIGKILL);
+  if (host_->bwrap_.empty() && monitor_pid_ > 0) kill(-monitor_pid_, SIGKILL);
+  if (cgroup_ != nullptr) cgroup_->KillAll();
+}
+
+void SandboxedProcess::Supervise() {
+  const bool wrapped = !host_->bwrap_.empty();
+  CgroupHost& groups = *host_->cgroups_;
+  const bool walk = !groups.memory() || !groups.pids() || !groups.cpu();
+  BoundedText out(spec_.kept_output_bytes), err(spec_.kept_output_bytes);
+  bool out_open = true, err_open = true;
+  Ending ending;
+  std::optional<Ending::Kind> cause;
+  absl::Time last_check = absl::InfinitePast();
+  absl::Time killed_at = absl::InfiniteFuture();
+  bool gone = false;
+  int monitor_status = 0;
+  double cpu_from = 0;
+
+  const auto hit = [&](const std::string& name, double set, double reached) {
+    if (cause.has_value()) return;
+    cause = Ending::Kind::kLimit;
+    ending.limit = name;
+    ending.limit_set = set;
+    ending.limit_reached = reached;
+  };
+  const auto measure = [&](const Bounds& bounds, absl::Time from, bool final) {
+    const absl::Time now = absl::Now();
+    CgroupUsage usage = cgroup_->Usage();
+    if (walk && !final) {
+      const ProcUsage sum = SumProcesses(inner_pid_, wrapped);
+      if (usage.memory_bytes < 0) {
+        usage.memory_bytes = sum.memory_bytes + TmpfsUsed(shm_fd_) + (wrapped ? TmpfsUsed(tmp_fd_) : 0);
+        usage.memory_peak_bytes = std::max(ending.memory_peak_bytes, usage.memory_bytes);
+        if (bounds.memory_bytes > 0 && usage.memory_bytes > bounds.memory_bytes) usage.oom_kills = 1;
+      }
+      if (usage.pids < 0) {
+        usage.pids = sum.pids;
+        if (bounds.processes > 0 && sum.pids > bounds.processes) usage.pids_refused = 1;
+      }
+      if (usage.cpu_seconds < 0) usage.cpu_seconds = sum.cpu_seconds;
+    }
+    ending.memory_peak_bytes = std::max(ending.memory_peak_bytes, usage.memory_peak_bytes);
+    ending.pids_peak = std::max<int>(ending.pids_peak, static_cast<int>(usage.pids));
+    ending.cpu_seconds = std::max(ending.cpu_seconds, usage.cpu_seconds);
+    const int64_t disk = wrapped ? TmpfsUsed(tmp_fd_) + TmpfsUsed(shm_fd_) : 0;
+    ending.disk_peak_bytes = std::max(ending.disk_peak_bytes, disk);
+    // The first of these that holds names the limit: memory before the rest, because an OOM kill looks like a crash.
+    if (usage.oom_kills > 0) {
+      hit(spec_.names.memory, static_cast<double>(bounds.memory_bytes),
+          static_cast<double>(std::max(ending.memory_peak_bytes, usage.memory_bytes)));
+    }
+    if (usage.pids_refused > 0 && bounds.processes > 0) {
+      hit(spec_.names.processes, bounds.processes, bounds.processes + 1.0);
+    }
+    if (wrapped && (TmpfsFull(tmp_fd_) || TmpfsFull(shm_fd_))) {
+      hit(spec_.names.disk, static_cast<double>(bounds.disk_bytes > 0 ? bounds.disk_bytes : kDiskBytes),
+          static_cast<double>(disk));
+    }
+    if (bounds.output_bytes > 0 && out.total() + err.total() > bounds.output_bytes) {
+      hit(spec_.names.output, static_cast<double>(bounds.output_bytes), static_cast<double>(out.total() + err.total()));
+    }
+    if (bounds.cpu_seconds > 0 && ending.cpu_seconds - cpu_from > bounds.cpu_seconds) {
+      hit(spec_.names.cpu, bounds.cpu_seconds, ending.cpu_seconds - cpu_from);
+    }
+    if (!final && bounds.wall > absl::ZeroDuration() && now - from > bounds.wall) {
+      hit(spec_.names.wall, absl::ToDoubleSeconds(bounds.wall), absl::ToDoubleSeconds(now - from));
+    }
+  };
+
+  Bounds bounds;
+  absl::Time from;
+  while (!gone) {
+    bool kill_now = false;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      bounds = bounds_;
+      from = bounds_from_;
+      cpu_from = cpu_from_;
+      kill_now = kill_requested_;
+    }
+    if (kill_now && !cause.has_value()) cause = Ending::Kind::kKilled;
+    if (!cause.has_value() && absl::Now() - last_check >= spec_.tick) {
+      last_check = absl::Now();
+      measure(bounds, from, false);
+    }
+    if (cause.has_value() && killed_at == absl::InfiniteFuture()) {
+      killed_at = absl::Now();
+      HardKill();
+    }
+    if (absl::Now() - killed_at > kReapGrace / 2) PidfdKill(monitor_pidfd_, SIGKILL);
+    if (absl::Now() - killed_at > kReapGrace) {
+      // The kernel holds it (a driver call that does not return). Nobody waits for it any longer; see `unreaped`.
+      ending.unreaped = true;
+      break;
+    }
+    absl::Duration wait = spec_.tick;
+    if (bounds.wall > absl::ZeroDuration()) wait = std::min(wait, from + bounds.wall - absl::Now());
+    if (cause.has_value()) wait = absl::Milliseconds(10);
+    wait = std::clamp(wait, absl::Milliseconds(1), spec_.tick);
+    pollfd fds[4] = {{monitor_pidfd_, POLLIN, 0},
+                     {out_open ? out_fd_ : -1, POLLIN, 0},
+                     {err_open ? err_fd_ : -1, POLLIN, 0},
+                     {wake_fd_, POLLIN, 0}};
+    if (poll(fds, 4, static_cast<int>(std::ceil(absl::ToDoubleMilliseconds(wait)))) < 0 && errno != EINTR) break;
+    if (fds[3].revents != 0) {
+      uint64_t count = 0;
+      (void)!read(wake_fd_, &count, sizeof(count));
+    }
+    if (fds[1].revents != 0) out_open = Drain(out_fd_, &out);
+    if (fds[2].revents != 0) err_open = Drain(err_fd_, &err);
+    if (fds[0].revents != 0) {
+      int waited = 0;
+      do {
+        waited = waitpid(monitor_pid_, &monitor_status, 0);
+      } while (waited < 0 && errno == EINTR);
+      gone = true;
+    }
+  }
+
+  // What the counters say after the end still tells a crash from a limit.
+  measure(bounds, from, true);
+  HardKill();  // without bubblewrap, children may have outlived the program
+  // bubblewrap ends with its child; see that pid 1 of the sandbox, and with it all the rest, is truly gone.
+  if (wrapped && inner_pidfd_ >= 0) {
+    pollfd one{inner_pidfd_, POLLIN, 0};
+    if (poll(&one, 1, static_cast<int>(absl::ToInt64Milliseconds(kReapGrace))) == 0) ending.unreaped = true;
+  }
+  // Nothing can write any more: the rest of the pipes is bounded by their size.
+  for (int i = 0; out_open && i < 4; ++i) out_open = Drain(out_fd_, &out) && i < 1;
+  for (int i = 0; err_open && i < 4; ++i) err_open = Drain(err_fd_, &err) && i < 1;
+  measure(bounds, from, true);
+  if (ending.unreaped) LogError("sandbox", spec_.label, ": a process did not die after SIGKILL");
+
+  // bubblewrap reports a signal of the program as 128 + signal.
+  if (WIFEXITED(monitor_status)) {
+    ending.exit_code = WEXITSTATUS(monitor_status);
+    if (wrapped && ending.exit_code > 128 && ending.exit_code < 128 + 65) ending.signal = ending.exit_code - 128;
+  } else if (WIFSIGNALED(monitor_status)) {
+    ending.signal = WTERMSIG(monitor_status);
+  }
+  ending.kind = cause.value_or(ending.signal != 0 ? Ending::Kind::kSignaled : Ending::Kind::kExited);
+  if (ending.kind == Ending::Kind::kSignaled && ending.signal == SIGXFSZ) {
+    ending.kind = Ending::Kind::kLimit;
+    ending.limit = spec_.names.disk;
+    ending.limit_set = ending.limit_reached = static_cast<double>(bounds.file_bytes);
+  }
+  ending.out = out.Text();
+  ending.err = err.Text();
+  ending.output_truncated = out.truncated() || err.truncated();
+  ending.output_bytes = out.total() + err.total();
+  ending.wall_seconds = absl::ToDoubleSeconds(absl::Now() - started_);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = std::move(ending);
+    ended_ = true;
+  }
+  ended_cv_.notify_all();
+}
+
+}  // namespace grove::sandbox

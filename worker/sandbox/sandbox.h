@@ -1,0 +1,165 @@
+// Runs one untrusted program: its own namespaces by bubblewrap, a system call filter, control groups, bounded output,
+// and a supervisor that knows when a limit was hit and can end everything inside at any time.
+//
+// Theory of operation. bubblewrap builds the namespaces and mounts, tells its child's pid (--info-fd) and waits
+// (--block-fd). The child, pid 1 of the sandbox, is put into its control groups before it is let go, so that nothing of
+// the program ever runs outside of them. From then on a supervisor thread per sandbox watches pipes, time and usage.
+// Killing pid 1 of a pid namespace kills all of it; the control group is killed too.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "worker/sandbox/cgroup.h"
+
+namespace grove::sandbox {
+
+// What this machine can give. One per process, shared by all sandboxes; thread-safe.
+class SandboxHost {
+ public:
+  struct Options {
+    std::string bwrap;       // empty = <libexec_dir>/bwrap, else PATH
+    std::string libexec_dir;
+    bool allow_weak = false; // run without bubblewrap when it is missing or cannot make namespaces
+  };
+  // FAILED_PRECONDITION: no bubblewrap that works here, with what it said and the remedy (unless allow_weak).
+  static absl::StatusOr<std::shared_ptr<SandboxHost>> Create(const Options& options);
+  ~SandboxHost();
+
+  const std::string& bwrap() const { return bwrap_; }  // empty = weak: no namespaces
+  bool user_namespace() const { return user_namespace_; }
+  const std::string& namespace_evidence() const { return namespace_evidence_; }
+  CgroupHost& cgroups() { return *cgroups_; }
+  int seccomp_fd() const { return seccomp_fd_; }       // the compiled filter; each use takes its own copy
+
+ private:
+  SandboxHost() = default;
+  std::string bwrap_;
+  bool user_namespace_ = false;
+  std::string namespace_evidence_;
+  std::unique_ptr<CgroupHost> cgroups_;
+  int seccomp_fd_ = -1;
+};
+
+struct Bounds {
+  // Zero = no bound.
+  absl::Duration wall = absl::ZeroDuration();  // from Start, or from the last SetBounds
+  double cpu_seconds = 0;                      // all processes together, likewise
+  int64_t memory_bytes = 0;
+  int processes = 0;                           // and threads
+  int64_t disk_bytes = 0;                      // /tmp and /dev/shm each half; fixed at Start
+  int64_t output_bytes = 0;                    // stdout and stderr together
+  int64_t file_bytes = 0;                      // largest single file; fixed at Start
+};
+
+// The names that limits go by in verdicts: the fields of v1::Limits.
+struct LimitNames {
+  std::string wall = "run_wall_seconds";
+  std::string cpu = "run_cpu_seconds";
+  std::string memory = "memory_bytes";
+  std::string processes = "processes";
+  std::string disk = "disk_bytes";
+  std::string output = "output_bytes";
+};
+
+struct SandboxSpec {
+  std::string label;                        // [a-z0-9-], for logs and group names
+  std::vector<std::string> argv;            // absolute path first, as seen inside
+  std::vector<std::string> env;             // nothing else is set
+  std::vector<std::string> read_only;       // host paths bound at the same place; absent ones are skipped
+  std::vector<std::string> devices;         // device nodes bound with access (CUDA)
+  std::vector<std::pair<int, int>> fds;     // (ours, theirs): the program's descriptors beyond 0, 1, 2
+  std::vector<std::pair<std::string, std::string>> files;  // (path below /tmp, content), there before it starts
+  Bounds bounds;
+  LimitNames names;
+  bool identity = false;                    // a synthetic /etc/passwd, which Python libraries ask for
+  int64_t kept_output_bytes = 64 << 10;     // of each of stdout and stderr: half from the start, half from the end
+  // The supervisor's period. Wakes cost the measured program time on small machines.
+  absl::Duration tick = absl::Milliseconds(50);
+};
+
+struct Ending {
+  enum class Kind {
+    kExited,    // by itself, with exit_code
+    kSignaled,  // by a signal that we did not send
+    kKilled,    // by Kill()
+    kLimit,     // a bound was hit: limit, limit_set, limit_reached
+  };
+  Kind kind = Kind::kExited;
+  int exit_code = 0;
+  int signal = 0;
+  std::string limit;
+  double limit_set = 0, limit_reached = 0;
+  std::string out, err;         // bounded, UTF-8 as it came
+  bool output_truncated = false;
+  int64_t output_bytes = 0;     // all that was written
+  int64_t memory_peak_bytes = -1, disk_peak_bytes = -1;
+  double cpu_seconds = -1, wall_seconds = 0;
+  int pids_peak = -1;
+  bool unreaped = false;        // something inside did not die within the grace: the slot is not clean
+};
+
+// SIGSEGV -> "SIGSEGV"; unknown ones by number.
+std::string SignalName(int signal);
+
+// Thread-safe.
+class SandboxedProcess {
+ public:
+  // Returns once the program has been let go. An error means that the sandbox could not be made (never the program's fault).
+  static absl::StatusOr<std::unique_ptr<SandboxedProcess>> Start(std::shared_ptr<SandboxHost> host, SandboxSpec spec);
+  ~SandboxedProcess();  // kills and waits
+  SandboxedProcess(const SandboxedProcess&) = delete;
+  SandboxedProcess& operator=(const SandboxedProcess&) = delete;
+
+  void Kill();                              // asks for the end; returns at once
+  bool WaitFor(absl::Duration timeout);     // true when it has ended and all of it is gone
+  const Ending& Wait();                     // blocks until then
+  bool Ended() { return WaitFor(absl::ZeroDuration()); }
+
+  // New bounds for a program that was started ahead of its work; times count from now.
+  void SetBounds(const Bounds& bounds);
+
+  // A regular file below the sandbox's /tmp, also after the end. Never follows a link. NOT_FOUND, RESOURCE_EXHAUSTED.
+  absl::StatusOr<std::string> ReadTmpFile(const std::string& path, int64_t max_bytes);
+
+  pid_t pid() const { return inner_pid_; }  // pid 1 of the sandbox, seen from here
+
+ private:
+  SandboxedProcess() = default;
+  void Supervise();
+  void HardKill();
+
+  std::shared_ptr<SandboxHost> host_;
+  SandboxSpec spec_;
+  std::unique_ptr<Cgroup> cgroup_;
+  pid_t monitor_pid_ = -1;   // our child: bubblewrap, or the program itself without it
+  pid_t inner_pid_ = -1;
+  int monitor_pidfd_ = -1, inner_pidfd_ = -1;
+  int out_fd_ = -1, err_fd_ = -1, wake_fd_ = -1;
+  int tmp_fd_ = -1, shm_fd_ = -1;  // O_PATH: keep the sandbox's tmpfs alive until we have read from it
+  std::string weak_tmp_;           // without bubblewrap: a folder of our own, removed at the end
+  absl::Time started_;
+
+  std::mutex mutex_;
+  std::condition_variable ended_cv_;
+  bool kill_requested_ = false;
+  bool ended_ = false;
+  Bounds bounds_;
+  absl::Time bounds_from_;
+  double cpu_from_ = 0;
+  Ending ending_;
+  std::thread supervisor_;
+};
+
+}  // namespace grove::sandbox

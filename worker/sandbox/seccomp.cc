@@ -1,0 +1,101 @@
+#include "worker/sandbox/seccomp.h"
+
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/files.h"
+
+namespace grove::sandbox {
+namespace {
+
+// By name, so that one that this libseccomp or this architecture lacks is skipped and not a build error.
+constexpr const char* kDenied[] = {
+    // Other processes' memory, descriptors and registers.
+    "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise", "process_mrelease",
+    // Namespaces and mounts: the sandbox is built before the program runs; nothing in it builds another.
+    "mount", "umount", "umount2", "pivot_root", "chroot", "setns", "unshare", "move_mount", "open_tree", "fsopen",
+    "fsconfig", "fsmount", "fspick", "mount_setattr", "swapon", "swapoff", "quotactl", "quotactl_fd",
+    "open_by_handle_at", "name_to_handle_at",
+    // Kernel machinery with a long record of escapes, or objects that no namespace separates.
+    "bpf", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "perf_event_open", "add_key",
+    "request_key", "keyctl", "fanotify_init", "lookup_dcookie", "syslog", "acct", "nfsservctl", "vhangup", "uselib",
+    "ustat", "sysfs", "_sysctl", "vm86", "vm86old", "modify_ldt",
+    // The machine itself.
+    "init_module", "finit_module", "delete_module", "create_module", "get_kernel_syms", "query_module", "kexec_load",
+    "kexec_file_load", "reboot", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime", "ioperm",
+    "iopl", "sethostname", "setdomainname",
+};
+
+class Filter {
+ public:
+  Filter() : context_(seccomp_init(SCMP_ACT_ALLOW)) {}
+  ~Filter() {
+    if (context_ != nullptr) seccomp_release(context_);
+  }
+  bool ok() const { return context_ != nullptr; }
+
+  void Deny(const char* name, int error) {
+    const int number = seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR || number < 0) return;
+    Check(seccomp_rule_add(context_, SCMP_ACT_ERRNO(error), number, 0), name);
+  }
+  void DenyIf(const char* name, int error, scmp_arg_cmp condition) {
+    const int number = seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR || number < 0) return;
+    Check(seccomp_rule_add_array(context_, SCMP_ACT_ERRNO(error), number, 1, &condition), name);
+  }
+  scmp_filter_ctx context() { return context_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  void Check(int result, const char* name) {
+    if (result != 0 && error_.empty()) error_ = absl::StrCat(name, ": error ", -result);
+  }
+  scmp_filter_ctx context_;
+  std::string error_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> CompileSeccompFilter() {
+  Filter filter;
+  if (!filter.ok()) return absl::InternalError("libseccomp could not start a filter");
+  for (const char* name : kDenied) filter.Deny(name, EPERM);
+  // clone3 takes its flags in memory, which a filter cannot read. glibc falls back to clone on ENOSYS.
+  filter.Deny("clone3", ENOSYS);
+  for (uint64_t flag : {uint64_t{CLONE_NEWUSER}, uint64_t{CLONE_NEWNS}, uint64_t{CLONE_NEWPID}, uint64_t{CLONE_NEWNET},
+                        uint64_t{CLONE_NEWIPC}, uint64_t{CLONE_NEWUTS}, uint64_t{CLONE_NEWCGROUP}}) {
+    filter.DenyIf("clone", EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
+  }
+  // Families other than AF_UNIX reach kernel code that no network namespace separates (vsock, alg, netlink), or a
+  // network that is not there.
+  filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_NE, AF_UNIX));
+  // Typing into the terminal of whoever started us.
+  filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, TIOCSTI));
+  filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, 0x541C /* TIOCLINUX */));
+  // Address randomisation off, or old memory layouts. 0 and the query stay (glibc's own uses). Compared as whole bit
+  // sets, because one rule can compare an argument only once.
+  for (uint32_t bit : {uint32_t{ADDR_NO_RANDOMIZE}, uint32_t{READ_IMPLIES_EXEC}, uint32_t{ADDR_COMPAT_LAYOUT},
+                       uint32_t{MMAP_PAGE_ZERO}}) {
+    filter.DenyIf("personality", EPERM, SCMP_A0_32(SCMP_CMP_EQ, bit));
+  }
+  if (!filter.error().empty()) return absl::InternalError(absl::StrCat("libseccomp refused a rule: ", filter.error()));
+  const int fd = memfd_create("grove-seccomp", MFD_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, "cannot make a memfd for the system call filter");
+  const int result = seccomp_export_bpf(filter.context(), fd);
+  if (result != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+    close(fd);
+    return absl::InternalError(absl::StrCat("libseccomp could not export the filter: error ", -result));
+  }
+  return fd;
+}
+
+}  // namespace grove::sandbox

@@ -1,0 +1,33 @@
+// Proves each layer of the sandbox on this machine by trying what it must deny, and that something can run inside it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace grove::sandbox {
+
+struct LayerState {
+  std::string name;      // "namespaces", "filesystem", "network", "seccomp", "memory", "processes", "disk", "run"
+  std::string mechanism; // "cgroup v1: ...", "supervisor", ...
+  bool active = false;
+  bool required = true;
+  std::string evidence;  // what was tried and what came of it
+};
+
+struct SelfTestReport {
+  std::vector<LayerState> layers;
+  // Names of active layers with how memory and processes are bounded: "cgroup-memory" or "watched-memory" and so on.
+  std::vector<std::string> ActiveNames() const;
+  // OK, or FAILED_PRECONDITION naming each required layer that is not active and why.
+  absl::Status Required() const;
+};
+
+// Runs <libexec>/grove-sandbox-probe in sandboxes; about half a second on an idle machine.
+SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::string& probe_path);
+
+}  // namespace grove::sandbox
