@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <sys/un.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
