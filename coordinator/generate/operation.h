@@ -30,7 +30,8 @@ struct Operand {
 //   "acc"       the heavy operation's result at the current index
 //   a unary     neg abs exp log log1p expm1 sqrt rsqrt reciprocal square relu gelu gelu_tanh silu sigmoid tanh softplus
 //               softsign mish hardsigmoid hardswish relu6 selu erf sin cos floor ceil round sign
-//   a unary with parameters  clamp(lo,hi) leaky_relu(slope) elu(alpha) pow_const(exponent) softplus_beta(beta,threshold)
+//   a unary with parameters  clamp(lo,hi) leaky_relu(slope) elu(alpha) pow_const(exponent)
+//   softplus_beta(beta,threshold)
 //               hardtanh is clamp; missing bounds of clamp are infinities
 //   a binary    add sub mul div maximum minimum pow
 struct ExprNode {

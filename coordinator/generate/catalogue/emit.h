@@ -14,9 +14,10 @@ std::string FloatLiteral(double value);
 
 // Statements "const <type> <prefix><i> = ...;", one per node that is not a leaf, each line indented by `indent`, and in
 // *result the text of the last value. leaf(node) gives the text of an "input" or "acc" node. Constants are written as
-// `FloatLiteral`, wrapped in <splat>(...) when splat is not empty. Operators + - * / are infix; everything else is a call
-// of g_<op>(args..., params...), which the prelude of the dialect defines for <type>: g_gelu(x), g_clamp(x, lo, hi),
-// g_leaky_relu(x, slope), g_elu(x, alpha), g_pow_const(x, e), g_softplus_beta(x, beta, threshold), g_maximum(a, b), ...
+// `FloatLiteral`, wrapped in <splat>(...) when splat is not empty. Operators + - * / are infix; everything else is a
+// call of g_<op>(args..., params...), which the prelude of the dialect defines for <type>: g_gelu(x), g_clamp(x, lo,
+// hi), g_leaky_relu(x, slope), g_elu(x, alpha), g_pow_const(x, e), g_softplus_beta(x, beta, threshold), g_maximum(a,
+// b), ...
 std::string EmitExpr(const Expr& expr, const std::string& type, const std::string& prefix, const std::string& indent,
                      const std::string& splat, const std::function<std::string(const ExprNode&)>& leaf,
                      std::string* result);

@@ -15,8 +15,9 @@
 namespace grove::generate::catalogue {
 
 struct Source {
-  std::string text;                      // whole file; starts with a comment that says what it is
-  std::vector<std::string> build_flags;  // beyond the worker's own: -ffast-math, --use_fast_math, -D..., -maxrregcount=...
+  std::string text;  // whole file; starts with a comment that says what it is
+  std::vector<std::string>
+      build_flags;  // beyond the worker's own: -ffast-math, --use_fast_math, -D..., -maxrregcount=...
 };
 
 // Stateless and thread-safe. Everything is a function of the arguments alone.
@@ -43,7 +44,8 @@ class KernelFamily {
   virtual std::vector<Start> Starts(const OpSpec& spec, const v1::DeviceInfo& device) const = 0;
 
   // The kernel's source. Must succeed and be correct for every recipe that CheckRecipe(Optimisations(...)) passes.
-  virtual absl::StatusOr<Source> Write(const OpSpec& spec, const v1::DeviceInfo& device, const Recipe& recipe) const = 0;
+  virtual absl::StatusOr<Source> Write(const OpSpec& spec, const v1::DeviceInfo& device,
+                                       const Recipe& recipe) const = 0;
 };
 
 // Defined in cpu/families.cc and cuda/families.cc.
