@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
@@ -34,7 +35,8 @@ absl::Status WriteControl(const std::string& path, const std::string& text) {
   const ssize_t n = write(fd, text.data(), text.size());
   const int error = errno;
   close(fd);
-  if (n != static_cast<ssize_t>(text.size())) return ErrnoStatus(error, absl::StrCat("cannot write ", text, " to ", path));
+  if (n != static_cast<ssize_t>(text.size()))
+    return ErrnoStatus(error, absl::StrCat("cannot write ", text, " to ", path));
   return absl::OkStatus();
 }
 
@@ -121,8 +123,8 @@ void RemoveStale(const std::string& base) {
 }
 
 struct Mounts {
-  std::string v2;                                           // mount point of the v2 hierarchy
-  std::vector<std::pair<std::string, std::string>> v1;      // (controllers, mount point)
+  std::string v2;                                       // mount point of the v2 hierarchy
+  std::vector<std::pair<std::string, std::string>> v1;  // (controllers, mount point)
 };
 
 Mounts ReadMounts() {

@@ -16,9 +16,9 @@ namespace grove::sandbox {
 struct CgroupUsage {
   int64_t memory_bytes = -1;
   int64_t memory_peak_bytes = -1;
-  int64_t oom_kills = -1;    // processes the kernel killed for memory
+  int64_t oom_kills = -1;  // processes the kernel killed for memory
   int64_t pids = -1;
-  int64_t pids_refused = -1; // forks refused by pids.max
+  int64_t pids_refused = -1;  // forks refused by pids.max
   double cpu_seconds = -1;
 };
 
@@ -34,7 +34,7 @@ class Cgroup {
   // 0 = leave. Fails only where the controller is there and refuses.
   absl::Status SetLimits(int64_t memory_bytes, int processes);
   CgroupUsage Usage() const;
-  void KillAll();               // sends SIGKILL to all inside; does not wait
+  void KillAll();  // sends SIGKILL to all inside; does not wait
   std::vector<pid_t> Pids() const;
 
  private:
@@ -47,9 +47,9 @@ class Cgroup {
 // What this process may do with cgroups. Thread-safe after Detect.
 class CgroupHost {
  public:
-  // Looks for a place where groups can be made: the group in which this process runs (it moves to a leaf when v2's rule of
-  // no inner processes asks for it and it is alone there), the root of the v2 hierarchy, then v1's hierarchies. Never
-  // fails: what is not available is said by the members. Removes groups that dead processes of ours left behind.
+  // Looks for a place where groups can be made: the group in which this process runs (it moves to a leaf when v2's rule
+  // of no inner processes asks for it and it is alone there), the root of the v2 hierarchy, then v1's hierarchies.
+  // Never fails: what is not available is said by the members. Removes groups that dead processes of ours left behind.
   static std::unique_ptr<CgroupHost> Detect();
 
   bool memory() const { return !memory_base_.empty(); }

@@ -88,19 +88,16 @@ v1::Limits FillLimits(const v1::Limits& a, const v1::Limits& o, v1::DeviceKind d
       Pick(a.build_wall_seconds(), o.build_wall_seconds(), d.build_wall_seconds(), kMaxWallSeconds));
   l.set_build_cpu_seconds(
       Pick(a.build_cpu_seconds(), o.build_cpu_seconds(), d.build_cpu_seconds(), kMaxWallSeconds * threads));
-  l.set_build_memory_bytes(
-      Pick(a.build_memory_bytes(), o.build_memory_bytes(), d.build_memory_bytes(), memory_bound));
-  l.set_build_output_bytes(
-      Pick(a.build_output_bytes(), o.build_output_bytes(), d.build_output_bytes(), kMaxDiskBytes));
+  l.set_build_memory_bytes(Pick(a.build_memory_bytes(), o.build_memory_bytes(), d.build_memory_bytes(), memory_bound));
+  l.set_build_output_bytes(Pick(a.build_output_bytes(), o.build_output_bytes(), d.build_output_bytes(), kMaxDiskBytes));
   l.set_run_wall_seconds(Pick(a.run_wall_seconds(), o.run_wall_seconds(), d.run_wall_seconds(), kMaxWallSeconds));
   // A longer wall time brings its CPU time with it unless that was asked for too.
   const double cpu = std::max(d.run_cpu_seconds(), l.run_wall_seconds() * threads);
   l.set_run_cpu_seconds(Pick(a.run_cpu_seconds(), o.run_cpu_seconds(), cpu, kMaxWallSeconds * threads));
-  l.set_call_wall_seconds(
-      Pick(a.call_wall_seconds(), o.call_wall_seconds(), d.call_wall_seconds(), kMaxWallSeconds));
+  l.set_call_wall_seconds(Pick(a.call_wall_seconds(), o.call_wall_seconds(), d.call_wall_seconds(), kMaxWallSeconds));
   l.set_memory_bytes(Pick(a.memory_bytes(), o.memory_bytes(), d.memory_bytes(), memory_bound));
-  l.set_device_memory_bytes(std::max<int64_t>(0, a.device_memory_bytes() > 0 ? a.device_memory_bytes()
-                                                                             : o.device_memory_bytes()));
+  l.set_device_memory_bytes(
+      std::max<int64_t>(0, a.device_memory_bytes() > 0 ? a.device_memory_bytes() : o.device_memory_bytes()));
   l.set_processes(Pick(a.processes(), o.processes(), d.processes(), kMaxProcesses));
   l.set_disk_bytes(Pick(a.disk_bytes(), o.disk_bytes(), d.disk_bytes(), kMaxDiskBytes));
   l.set_output_bytes(Pick(a.output_bytes(), o.output_bytes(), d.output_bytes(), kMaxOutputBytes));

@@ -35,8 +35,8 @@ inline constexpr int64_t kKeptOutputBytes = int64_t{64} << 10;
 // every hardware thread that may be used.
 v1::Limits DefaultLimits(v1::DeviceKind device);
 
-// Zero (and nonsense: negative, NaN) fields of `asked` become those of `operator_limits`, whose own zero fields become the
-// default. What is asked for is cut at the bounds below, so that a request cannot hold a worker for good.
+// Zero (and nonsense: negative, NaN) fields of `asked` become those of `operator_limits`, whose own zero fields become
+// the default. What is asked for is cut at the bounds below, so that a request cannot hold a worker for good.
 v1::Limits FillLimits(const v1::Limits& asked, const v1::Limits& operator_limits, v1::DeviceKind device);
 
 // Bounds: an hour of wall time, all of memory but an eighth, 4096 processes, 8 GiB of disk, 256 MiB of output.

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -40,7 +41,8 @@ namespace {
 
 // The user inside. Not 0, so that programs which refuse or privilege root behave as for anyone.
 constexpr char kInnerUid[] = "1000";
-// Time for bubblewrap to build the sandbox: 10 ms idle, seconds on a machine that is overrun. Past it the machine is sick.
+// Time for bubblewrap to build the sandbox: 10 ms idle, seconds on a machine that is overrun. Past it the machine is
+// sick.
 constexpr absl::Duration kSetUpTimeout = absl::Seconds(30);
 // After SIGKILL a process is gone within milliseconds unless the kernel holds it (docs/sandbox.md).
 constexpr absl::Duration kReapGrace = absl::Seconds(1);
@@ -196,8 +198,8 @@ struct ProcUsage {
   double cpu_seconds = 0;
 };
 
-// Sums over the processes of a pid namespace (or of a session, without namespaces). Costs a walk of /proc, so only used where no
-// control group can be written.
+// Sums over the processes of a pid namespace (or of a session, without namespaces). Costs a walk of /proc, so only used
+// where no control group can be written.
 ProcUsage SumProcesses(pid_t inner_pid, bool by_namespace, std::vector<pid_t>* members = nullptr) {
   ProcUsage usage;
   struct stat wanted {};
@@ -219,7 +221,8 @@ ProcUsage SumProcesses(pid_t inner_pid, bool by_namespace, std::vector<pid_t>* m
     const size_t name_end = line.rfind(')');
     if (name_end == std::string::npos) continue;
     std::vector<std::string> f = absl::StrSplit(line.substr(name_end + 2), ' ');
-    // Fields from the third on (proc(5)): 3 session at [3], utime [11], stime [12], cutime [13], cstime [14], threads [17].
+    // Fields from the third on (proc(5)): 3 session at [3], utime [11], stime [12], cutime [13], cstime [14], threads
+    // [17].
     if (f.size() < 18) continue;
     int session = 0, threads = 0;
     int64_t utime = 0, stime = 0;
@@ -245,6 +248,39 @@ ProcUsage SumProcesses(pid_t inner_pid, bool by_namespace, std::vector<pid_t>* m
 }
 
 // ------------------------------------------------------------------------------------------------ bubblewrap's words
+
+// True when the file, or anything below the folder (which is small), has a permission bit for writing.
+bool HasWritable(const std::filesystem::path& path, int depth) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode)) return false;
+  if (!S_ISDIR(info.st_mode)) return (info.st_mode & 0222) != 0;
+  if (depth == 0) return true;  // not looked at, so covered
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    if (HasWritable(it->path(), depth - 1)) return true;
+  }
+  return false;
+}
+
+// The entries of /proc, other than processes, that someone may write to. A worker that runs as root is the owner of
+// these files inside too, whatever its capabilities (/proc/sys/kernel/core_pattern runs a program as root outside), and
+// bubblewrap covers only some of them. Each is bound read-only over itself.
+const std::vector<std::string>& WritableInProc() {
+  static const std::vector<std::string>* const found = [] {
+    auto* paths = new std::vector<std::string>{"/proc/sys"};
+    DIR* proc = opendir("/proc");
+    while (dirent* entry = proc == nullptr ? nullptr : readdir(proc)) {
+      const absl::string_view name = entry->d_name;
+      if (name == "." || name == ".." || name == "sys" || name.find_first_not_of("0123456789") == name.npos) continue;
+      const std::string path = absl::StrCat("/proc/", name);
+      if (HasWritable(path, 3)) paths->push_back(path);
+    }
+    if (proc != nullptr) closedir(proc);
+    std::sort(paths->begin(), paths->end());
+    return paths;
+  }();
+  return *found;
+}
 
 // The folders that every program needs. On merged-usr systems /lib and its like are links.
 void AddSystem(std::vector<std::string>* args) {
@@ -272,6 +308,7 @@ void AddSystem(std::vector<std::string>* args) {
   add({"--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/proc/self/fd/0", "/dev/stdin", "--symlink",
        "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr"});
   add({"--proc", "/proc"});
+  for (const std::string& path : WritableInProc()) add({"--ro-bind-try", path, path});
 }
 
 std::vector<std::string> NamespaceArgs(bool user_namespace) {
@@ -340,6 +377,9 @@ std::string SignalName(int signal) {
 absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& options) {
   std::shared_ptr<SandboxHost> host(new SandboxHost);
   host->cgroups_ = CgroupHost::Detect();
+  // bubblewrap may end before it has reaped pid 1 of the sandbox: that orphan comes to us then, and not to an init
+  // which, in a container, may be a program that reaps nobody.
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   GROVE_ASSIGN_OR_RETURN(host->seccomp_fd_, CompileSeccompFilter());
   std::vector<std::string> places;
   if (!options.bwrap.empty()) {
@@ -396,8 +436,8 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   p.host_ = std::move(host);
   p.spec_ = std::move(spec);
   p.bounds_ = p.spec_.bounds;
-  const bool wrapped = !p.host_->bwrap_.empty();
-  GROVE_ASSIGN_OR_RETURN(p.cgroup_, p.host_->cgroups_->Create(p.spec_.label));
+  const bool wrapped = !p.host_->bwrap().empty();
+  GROVE_ASSIGN_OR_RETURN(p.cgroup_, p.host_->cgroups().Create(p.spec_.label));
   GROVE_RETURN_IF_ERROR(p.cgroup_->SetLimits(p.bounds_.memory_bytes, p.bounds_.processes));
 
   Fd out_write, err_write, out_read, err_read;
@@ -417,8 +457,9 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   if (p.bounds_.file_bytes > 0) {
     request.rlimits.emplace_back(RLIMIT_FSIZE, static_cast<rlim_t>(p.bounds_.file_bytes));
   }
-  if (p.bounds_.processes > 0 && !p.host_->cgroups_->pids() && geteuid() != 0) {
-    // Counted per user over the machine on old kernels: room for what else this user runs. The supervisor counts exactly.
+  if (p.bounds_.processes > 0 && !p.host_->cgroups().pids() && geteuid() != 0) {
+    // Counted per user over the machine on old kernels: room for what else this user runs. The supervisor counts
+    // exactly.
     request.rlimits.emplace_back(RLIMIT_NPROC, static_cast<rlim_t>(p.bounds_.processes) + 1024);
   }
 
@@ -428,7 +469,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   if (wrapped) {
     GROVE_RETURN_IF_ERROR(MakePipe(&info_read, &info_write));
     GROVE_RETURN_IF_ERROR(MakePipe(&block_read, &block_write));
-    absl::StatusOr<int> copy = CopyOfFilter(p.host_->seccomp_fd_);
+    absl::StatusOr<int> copy = CopyOfFilter(p.host_->seccomp_fd());
     if (!copy.ok()) return copy.status();
     filter.Set(*copy);
     int next = 3;
@@ -439,9 +480,9 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     request.fds.emplace_back(filter.get(), filter_at);
 
     std::vector<std::string>& args = request.argv;
-    args = {p.host_->bwrap_};
+    args = {p.host_->bwrap()};
     const auto add = [&](std::initializer_list<std::string> more) { args.insert(args.end(), more); };
-    for (std::string& a : NamespaceArgs(p.host_->user_namespace_)) args.push_back(std::move(a));
+    for (std::string& a : NamespaceArgs(p.host_->user_namespace())) args.push_back(std::move(a));
     add({"--info-fd", absl::StrCat(info_at), "--block-fd", absl::StrCat(block_at), "--seccomp",
          absl::StrCat(filter_at)});
     AddSystem(&args);
@@ -462,7 +503,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     args.insert(args.end(), p.spec_.argv.begin(), p.spec_.argv.end());
   } else {
     request.argv = p.spec_.argv;
-    request.seccomp_filter_fd = p.host_->seccomp_fd_;
+    request.seccomp_filter_fd = p.host_->seccomp_fd();
     char folder[] = "/tmp/grove-weak-XXXXXX";
     if (mkdtemp(folder) == nullptr) return ErrnoStatus(errno, "cannot make a folder below /tmp");
     p.weak_tmp_ = folder;
@@ -470,9 +511,15 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     for (const auto& [path, content] : p.spec_.files) GROVE_RETURN_IF_ERROR(WriteBelow(p.tmp_fd_, path, content));
     // The program's /tmp/... arguments and variables point into that folder.
     const auto relocate = [&](std::string* text) {
+      for (const std::string& bound : p.spec_.read_only) {
+        if (absl::StartsWith(*text, bound)) return;
+      }
       if (absl::StartsWith(*text, "/tmp/")) *text = absl::StrCat(folder, text->substr(4));
     };
     for (std::string& a : request.argv) relocate(&a);
+    // Stopped until it is in its control groups.
+    const std::vector<std::string> stopped = {"/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "sh"};
+    request.argv.insert(request.argv.begin(), stopped.begin(), stopped.end());
     for (std::string& e : request.env) {
       const size_t equals = e.find('=');
       std::string value = e.substr(equals + 1);
@@ -542,7 +589,15 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   } else {
     p.inner_pid_ = p.monitor_pid_;
     p.inner_pidfd_ = dup(p.monitor_pidfd_);
+    int status = 0;
+    while (waitpid(p.monitor_pid_, &status, WUNTRACED) < 0 && errno == EINTR) {
+    }
+    if (!WIFSTOPPED(status)) {
+      p.monitor_pid_ = -1;
+      return absl::InternalError("the program ended before it was let go");
+    }
     GROVE_RETURN_IF_ERROR(p.cgroup_->Add(p.inner_pid_));
+    kill(p.inner_pid_, SIGCONT);
   }
   p.bounds_from_ = p.started_;
   p.supervisor_ = std::thread([&p] { p.Supervise(); });
@@ -633,13 +688,13 @@ absl::StatusOr<std::string> SandboxedProcess::ReadTmpFile(const std::string& pat
 
 void SandboxedProcess::HardKill() {
   PidfdKill(inner_pidfd_, SIGKILL);
-  if (host_->bwrap_.empty() && monitor_pid_ > 0) kill(-monitor_pid_, SIGKILL);
+  if (host_->bwrap().empty() && monitor_pid_ > 0) kill(-monitor_pid_, SIGKILL);
   if (cgroup_ != nullptr) cgroup_->KillAll();
 }
 
 void SandboxedProcess::Supervise() {
-  const bool wrapped = !host_->bwrap_.empty();
-  CgroupHost& groups = *host_->cgroups_;
+  const bool wrapped = !host_->bwrap().empty();
+  CgroupHost& groups = host_->cgroups();
   const bool walk = !groups.memory() || !groups.pids() || !groups.cpu();
   BoundedText out(spec_.kept_output_bytes), err(spec_.kept_output_bytes);
   bool out_open = true, err_open = true;
@@ -759,6 +814,8 @@ void SandboxedProcess::Supervise() {
   if (wrapped && inner_pidfd_ >= 0) {
     pollfd one{inner_pidfd_, POLLIN, 0};
     if (poll(&one, 1, static_cast<int>(absl::ToInt64Milliseconds(kReapGrace))) == 0) ending.unreaped = true;
+    int ignored = 0;
+    if (!ending.unreaped) (void)waitpid(inner_pid_, &ignored, WNOHANG);  // ours only if bubblewrap left it to us
   }
   // Nothing can write any more: the rest of the pipes is bounded by their size.
   for (int i = 0; out_open && i < 4; ++i) out_open = Drain(out_fd_, &out) && i < 1;

@@ -29,9 +29,9 @@ namespace grove::sandbox {
 class SandboxHost {
  public:
   struct Options {
-    std::string bwrap;       // empty = <libexec_dir>/bwrap, else PATH
+    std::string bwrap;  // empty = <libexec_dir>/bwrap, else PATH
     std::string libexec_dir;
-    bool allow_weak = false; // run without bubblewrap when it is missing or cannot make namespaces
+    bool allow_weak = false;  // run without bubblewrap when it is missing or cannot make namespaces
   };
   // FAILED_PRECONDITION: no bubblewrap that works here, with what it said and the remedy (unless allow_weak).
   static absl::StatusOr<std::shared_ptr<SandboxHost>> Create(const Options& options);
@@ -41,7 +41,7 @@ class SandboxHost {
   bool user_namespace() const { return user_namespace_; }
   const std::string& namespace_evidence() const { return namespace_evidence_; }
   CgroupHost& cgroups() { return *cgroups_; }
-  int seccomp_fd() const { return seccomp_fd_; }       // the compiled filter; each use takes its own copy
+  int seccomp_fd() const { return seccomp_fd_; }  // the compiled filter; each use takes its own copy
 
  private:
   SandboxHost() = default;
@@ -57,10 +57,10 @@ struct Bounds {
   absl::Duration wall = absl::ZeroDuration();  // from Start, or from the last SetBounds
   double cpu_seconds = 0;                      // all processes together, likewise
   int64_t memory_bytes = 0;
-  int processes = 0;                           // and threads
-  int64_t disk_bytes = 0;                      // /tmp and /dev/shm each half; fixed at Start
-  int64_t output_bytes = 0;                    // stdout and stderr together
-  int64_t file_bytes = 0;                      // largest single file; fixed at Start
+  int processes = 0;         // and threads
+  int64_t disk_bytes = 0;    // /tmp and /dev/shm each half; fixed at Start
+  int64_t output_bytes = 0;  // stdout and stderr together
+  int64_t file_bytes = 0;    // largest single file; fixed at Start
 };
 
 // The names that limits go by in verdicts: the fields of v1::Limits.
@@ -74,17 +74,17 @@ struct LimitNames {
 };
 
 struct SandboxSpec {
-  std::string label;                        // [a-z0-9-], for logs and group names
-  std::vector<std::string> argv;            // absolute path first, as seen inside
-  std::vector<std::string> env;             // nothing else is set
-  std::vector<std::string> read_only;       // host paths bound at the same place; absent ones are skipped
-  std::vector<std::string> devices;         // device nodes bound with access (CUDA)
-  std::vector<std::pair<int, int>> fds;     // (ours, theirs): the program's descriptors beyond 0, 1, 2
+  std::string label;                     // [a-z0-9-], for logs and group names
+  std::vector<std::string> argv;         // absolute path first, as seen inside
+  std::vector<std::string> env;          // nothing else is set
+  std::vector<std::string> read_only;    // host paths bound at the same place; absent ones are skipped
+  std::vector<std::string> devices;      // device nodes bound with access (CUDA)
+  std::vector<std::pair<int, int>> fds;  // (ours, theirs): the program's descriptors beyond 0, 1, 2
   std::vector<std::pair<std::string, std::string>> files;  // (path below /tmp, content), there before it starts
   Bounds bounds;
   LimitNames names;
-  bool identity = false;                    // a synthetic /etc/passwd, which Python libraries ask for
-  int64_t kept_output_bytes = 64 << 10;     // of each of stdout and stderr: half from the start, half from the end
+  bool identity = false;                 // a synthetic /etc/passwd, which Python libraries ask for
+  int64_t kept_output_bytes = 64 << 10;  // of each of stdout and stderr: half from the start, half from the end
   // The supervisor's period. Wakes cost the measured program time on small machines.
   absl::Duration tick = absl::Milliseconds(50);
 };
@@ -101,13 +101,13 @@ struct Ending {
   int signal = 0;
   std::string limit;
   double limit_set = 0, limit_reached = 0;
-  std::string out, err;         // bounded, UTF-8 as it came
+  std::string out, err;  // bounded, UTF-8 as it came
   bool output_truncated = false;
-  int64_t output_bytes = 0;     // all that was written
+  int64_t output_bytes = 0;  // all that was written
   int64_t memory_peak_bytes = -1, disk_peak_bytes = -1;
   double cpu_seconds = -1, wall_seconds = 0;
   int pids_peak = -1;
-  bool unreaped = false;        // something inside did not die within the grace: the slot is not clean
+  bool unreaped = false;  // something inside did not die within the grace: the slot is not clean
 };
 
 // SIGSEGV -> "SIGSEGV"; unknown ones by number.
@@ -116,15 +116,16 @@ std::string SignalName(int signal);
 // Thread-safe.
 class SandboxedProcess {
  public:
-  // Returns once the program has been let go. An error means that the sandbox could not be made (never the program's fault).
+  // Returns once the program has been let go. An error means that the sandbox could not be made (never the program's
+  // fault).
   static absl::StatusOr<std::unique_ptr<SandboxedProcess>> Start(std::shared_ptr<SandboxHost> host, SandboxSpec spec);
   ~SandboxedProcess();  // kills and waits
   SandboxedProcess(const SandboxedProcess&) = delete;
   SandboxedProcess& operator=(const SandboxedProcess&) = delete;
 
-  void Kill();                              // asks for the end; returns at once
-  bool WaitFor(absl::Duration timeout);     // true when it has ended and all of it is gone
-  const Ending& Wait();                     // blocks until then
+  void Kill();                           // asks for the end; returns at once
+  bool WaitFor(absl::Duration timeout);  // true when it has ended and all of it is gone
+  const Ending& Wait();                  // blocks until then
   bool Ended() { return WaitFor(absl::ZeroDuration()); }
 
   // New bounds for a program that was started ahead of its work; times count from now.
@@ -143,7 +144,7 @@ class SandboxedProcess {
   std::shared_ptr<SandboxHost> host_;
   SandboxSpec spec_;
   std::unique_ptr<Cgroup> cgroup_;
-  pid_t monitor_pid_ = -1;   // our child: bubblewrap, or the program itself without it
+  pid_t monitor_pid_ = -1;  // our child: bubblewrap, or the program itself without it
   pid_t inner_pid_ = -1;
   int monitor_pidfd_ = -1, inner_pidfd_ = -1;
   int out_fd_ = -1, err_fd_ = -1, wake_fd_ = -1;

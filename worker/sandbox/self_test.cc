@@ -93,9 +93,10 @@ SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::
   const bool wrapped = !host->bwrap().empty();
 
   const Ran ok = Run(host, ProbeSpec(probe, {"ok"}));
-  const bool runs = ok.status.ok() && ok.ending.kind == Ending::Kind::kExited && ok.ending.exit_code == 0 &&
-                    ok.ending.out == "ok\n";
-  add("run", "", runs, runs ? "a program ran and answered" : absl::StrCat("a harmless program did not run: ", Describe(ok)));
+  const bool runs =
+      ok.status.ok() && ok.ending.kind == Ending::Kind::kExited && ok.ending.exit_code == 0 && ok.ending.out == "ok\n";
+  add("run", "", runs,
+      runs ? "a program ran and answered" : absl::StrCat("a harmless program did not run: ", Describe(ok)));
 
   const Ran deny = Run(host, ProbeSpec(probe, {"deny", absl::StrCat(getpid())}));
   struct Count {

@@ -12,8 +12,8 @@
 namespace grove::sandbox {
 
 struct LayerState {
-  std::string name;      // "namespaces", "filesystem", "network", "seccomp", "memory", "processes", "disk", "run"
-  std::string mechanism; // "cgroup v1: ...", "supervisor", ...
+  std::string name;       // "namespaces", "filesystem", "network", "seccomp", "memory", "processes", "disk", "run"
+  std::string mechanism;  // "cgroup v1: ...", "supervisor", ...
   bool active = false;
   bool required = true;
   std::string evidence;  // what was tried and what came of it

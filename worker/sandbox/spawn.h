@@ -14,10 +14,10 @@
 namespace grove::sandbox {
 
 struct SpawnRequest {
-  std::vector<std::string> argv;                      // argv[0] is the path; PATH is not searched
-  std::vector<std::string> env;                       // "NAME=value"; nothing is inherited
-  std::vector<std::pair<int, int>> fds;               // (ours, theirs); 0, 1 and 2 default to /dev/null
-  std::vector<std::pair<int, rlim_t>> rlimits;        // (RLIMIT_x, soft and hard)
+  std::vector<std::string> argv;                // argv[0] is the path; PATH is not searched
+  std::vector<std::string> env;                 // "NAME=value"; nothing is inherited
+  std::vector<std::pair<int, int>> fds;         // (ours, theirs); 0, 1 and 2 default to /dev/null
+  std::vector<std::pair<int, rlim_t>> rlimits;  // (RLIMIT_x, soft and hard)
   bool new_session = true;
   int seccomp_filter_fd = -1;  // a BPF program to install in the child itself; only for sandboxes without bubblewrap
 };
