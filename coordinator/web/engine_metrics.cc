@@ -52,7 +52,7 @@ EngineMetrics::~EngineMetrics() = default;
 
 void EngineMetrics::SetDraining() { shared_->draining.store(true); }
 
-metrics::Families EngineMetrics::Collect() {
+std::optional<absl::StatusOr<EngineStats>> EngineMetrics::Ask() {
   auto slot = std::make_shared<Slot<EngineStats>>();
   engine_.Stats([slot, shared = shared_](absl::StatusOr<EngineStats> stats) {
     if (stats.ok()) {
@@ -63,7 +63,11 @@ metrics::Families EngineMetrics::Collect() {
     }
     slot->Set(std::move(stats));
   });
-  const std::optional<absl::StatusOr<EngineStats>> answer = slot->Wait(deadline_);
+  return slot->Wait(deadline_);
+}
+
+metrics::Families EngineMetrics::Collect() {
+  const std::optional<absl::StatusOr<EngineStats>> answer = Ask();
   const bool up = answer.has_value() && answer->ok();
 
   metrics::Families families;
@@ -107,13 +111,15 @@ metrics::Families EngineMetrics::Collect() {
 
 absl::Status EngineMetrics::Health() {
   if (shared_->draining.load()) return absl::UnavailableError("draining: no new work is taken");
-  auto slot = std::make_shared<Slot<v1::FarmInfo>>();
-  engine_.GetFarmInfo([slot](absl::StatusOr<v1::FarmInfo> info) { slot->Set(std::move(info)); });
-  const std::optional<absl::StatusOr<v1::FarmInfo>> answer = slot->Wait(deadline_);
+  const std::optional<absl::StatusOr<EngineStats>> answer = Ask();
   if (!answer.has_value()) {
     return absl::UnavailableError(absl::StrCat("the engine did not answer within ", absl::FormatDuration(deadline_)));
   }
-  return answer->status();
+  if (!answer->ok()) return answer->status();
+  if (const std::string& error = (*answer)->store_error; !error.empty()) {
+    return absl::UnavailableError(absl::StrCat("the store cannot be written: ", error));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace grove::coordinator

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/metrics/families.h"
 #include "coordinator/engine/engine.h"
@@ -24,6 +26,8 @@ class EngineMetrics {
   void SetDraining();
 
  private:
+  std::optional<absl::StatusOr<EngineStats>> Ask();  // nothing = not in time
+
   struct Shared;  // outlives a late answer
   Engine& engine_;
   const absl::Duration deadline_;

@@ -1,0 +1,86 @@
+#include "worker/rpc/worker_metrics.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace grove::worker {
+
+WorkerMetrics::WorkerMetrics(Pipeline& pipeline, const FarmClient& client)
+    : pipeline_(pipeline),
+      client_(client),
+      stages_("grove_worker_stage_duration_seconds", "Time that evaluations on this worker spent in each stage.", "stage",
+              metrics::StageSecondsBounds()) {}
+
+PipelineStats WorkerMetrics::Read() {
+  PipelineStats stats = pipeline_.Stats();
+  for (const auto& [stage, seconds] : stats.stage_seconds) {
+    for (double one : seconds) stages_.Observe(stage, one);
+  }
+  return stats;
+}
+
+std::string WorkerMetrics::SlotState() { return Read().slot_state; }
+
+metrics::Families WorkerMetrics::Collect() {
+  const PipelineStats stats = Read();
+  const FarmClientStats farm = client_.Stats();
+  metrics::Families families;
+  metrics::AddProcess(families, "worker");
+  auto counter = [&](const char* name, const char* help, int64_t value) {
+    metrics::AddCounter(families, name, help, static_cast<double>(value));
+  };
+  auto gauge = [&](const char* name, const char* help, double value) { metrics::AddGauge(families, name, help, value); };
+
+  metrics::Samples states;
+  bool known = false;
+  for (const char* state : {"idle", "checking", "timing", "quarantined"}) {
+    known = known || stats.slot_state == state;
+    states.push_back({{{"state", state}}, stats.slot_state == state ? 1.0 : 0.0});
+  }
+  if (!known) states.push_back({{{"state", "other"}}, 1});
+  metrics::AddGauge(families, "grove_worker_slot", "1 for what the device slot does now, 0 for the rest.", states);
+  metrics::AddCounter(families, "grove_worker_slot_busy_seconds_total", "Time that the device slot was in use.",
+                      stats.busy_seconds_total);
+  gauge("grove_worker_leases", "Leases that this worker has.", static_cast<double>(farm.running));
+  counter("grove_worker_builds_total", "Builds asked for, cached ones included.", stats.builds_total);
+  counter("grove_worker_build_cache_hits_total", "Builds answered from the cache.", stats.build_cache_hits_total);
+  counter("grove_worker_build_cache_misses_total", "Builds that ran a compiler.", stats.build_cache_misses_total);
+  metrics::Samples verdicts;
+  for (const auto& [verdict, count] : stats.verdicts_total) verdicts.push_back({{{"verdict", verdict}}, static_cast<double>(count)});
+  metrics::AddCounter(families, "grove_worker_verdicts_total", "Verdicts by kind.", verdicts);
+  counter("grove_worker_infrastructure_failures_total", "Work that ended without a verdict.",
+          stats.infrastructure_failures_total);
+  metrics::Samples layers;
+  for (const auto& [layer, active] : stats.sandbox_layers) layers.push_back({{{"layer", layer}}, active ? 1.0 : 0.0});
+  metrics::AddGauge(families, "grove_worker_sandbox_layer_active", "1 when the layer of the sandbox is active.", layers);
+
+  gauge("grove_worker_connected", "1 while a coordinator has this worker's session.", farm.connected ? 1 : 0);
+  counter("grove_worker_sessions_total", "Sessions with the coordinator.", farm.sessions_total);
+  counter("grove_worker_connect_failures_total", "Attempts to reach the coordinator that failed.",
+          farm.connect_failures_total);
+  counter("grove_worker_assignments_total", "Leases received.", farm.assignments_total);
+  counter("grove_worker_revocations_total", "Leases taken back.", farm.revocations_total);
+  counter("grove_worker_results_sent_total", "Results sent, repeats included.", farm.results_sent_total);
+  counter("grove_worker_results_acknowledged_total", "Results acknowledged by the coordinator.",
+          farm.results_acknowledged_total);
+  counter("grove_worker_results_stale_total", "Results acknowledged as stale: the lease was not this worker's any more.",
+          farm.results_stale_total);
+  counter("grove_worker_results_lost_total", "Results that could neither be kept nor delivered.", farm.results_lost_total);
+  gauge("grove_worker_spool_results", "Results not acknowledged yet.", static_cast<double>(farm.spool_files));
+  gauge("grove_worker_spool_size_bytes", "Size of the results not acknowledged yet.", static_cast<double>(farm.spool_bytes));
+  stages_.Collect(families);
+  return families;
+}
+
+absl::Status WorkerMetrics::Health() {
+  const FarmClientStats farm = client_.Stats();
+  if (!farm.connected) {
+    return absl::UnavailableError(absl::StrCat("no session with the coordinator",
+                                               farm.last_error.empty() ? "" : absl::StrCat(": ", farm.last_error)));
+  }
+  if (Read().slot_state == "quarantined") return absl::UnavailableError("the device is quarantined");
+  return absl::OkStatus();
+}
+
+}  // namespace grove::worker
