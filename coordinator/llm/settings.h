@@ -60,6 +60,9 @@ absl::Status Validate(const Settings& settings);
 // because a URL is stored and shown. Plain http only for loopback unless allowed.
 absl::Status ValidateBaseUrl(const std::string& url, bool allow_plain_http);
 
+// Whether the URL's host is localhost, 127.0.0.0/8 or ::1. False for what ValidateBaseUrl refuses.
+bool IsLoopbackUrl(const std::string& url);
+
 // Whether two base URLs are the same endpoint: scheme and host without regard to case, the default port spelt out or
 // not, trailing slashes ignored. False for what ValidateBaseUrl refuses.
 bool SameEndpoint(const std::string& a, const std::string& b);
