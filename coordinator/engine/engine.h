@@ -1,9 +1,9 @@
 // The engine: jobs, searches, leases and results as one actor.
 //
 // One thread owns all state. Every public method may be called from any thread, never blocks, and answers by callback
-// on the engine's thread after whatever it changed is durable (one SQLite transaction per turn of the loop, so that many
-// changes share one fsync). Model calls and blob compression run on executors and come back as messages.
-// No gRPC, no HTTP, no wall clock but the Clock it is given.
+// on the engine's thread after whatever it changed is durable (one SQLite transaction per turn of the loop, so that
+// many changes share one fsync). Model calls and blob compression run on executors and come back as messages. No gRPC,
+// no HTTP, no wall clock but the Clock it is given.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace grove::coordinator {
 
-// The way to one connected worker. Implemented by the transport. Send never blocks: it queues, and a worker that does not
-// drain its bounded queue is closed.
+// The way to one connected worker. Implemented by the transport. Send never blocks: it queues, and a worker that does
+// not drain its bounded queue is closed.
 class WorkerLink {
  public:
   virtual ~WorkerLink() = default;
@@ -32,8 +32,8 @@ class WorkerLink {
 struct EventBatch {
   std::vector<v1::Event> events;  // in order; progress events have seq 0
   uint64_t next_after_seq = 0;
-  uint64_t next_progress = 0;     // cursor for progress events
-  bool ended = false;             // the job has ended and there is nothing after these
+  uint64_t next_progress = 0;  // cursor for progress events
+  bool ended = false;          // the job has ended and there is nothing after these
 };
 
 template <typename T>
@@ -48,12 +48,12 @@ struct EngineStats {
   int64_t leases_granted_total = 0;
   int64_t stale_results_total = 0;
   int64_t requeues_total = 0;
-  std::vector<std::pair<std::string, int64_t>> verdicts_total;            // verdict name in lower case
-  std::vector<std::pair<std::string, int64_t>> workers_by_state;          // idle, checking, timing, quarantined, disconnected
+  std::vector<std::pair<std::string, int64_t>> verdicts_total;    // verdict name in lower case
+  std::vector<std::pair<std::string, int64_t>> workers_by_state;  // idle, checking, timing, quarantined, disconnected
   std::vector<std::pair<std::string, int64_t>> jobs_by_state;
   int64_t model_calls_total = 0, model_errors_total = 0, prompt_tokens_total = 0, completion_tokens_total = 0;
   int64_t build_cache_hits_total = 0, build_cache_misses_total = 0;
-  std::vector<std::pair<std::string, std::vector<double>>> stage_seconds; // since the last snapshot, by stage
+  std::vector<std::pair<std::string, std::vector<double>>> stage_seconds;  // since the last snapshot, by stage
   int64_t events_total = 0;
   int64_t store_bytes = 0;
   std::string store_error;  // why the store cannot be written now; empty = it can
@@ -68,8 +68,8 @@ class Engine {
   virtual void ListJobs(v1::ListJobsRequest request, Reply<v1::ListJobsResponse> reply) = 0;
   virtual void CancelJob(v1::CancelJobRequest request, Reply<v1::Job> reply) = 0;
   virtual void ResumeJob(v1::ResumeJobRequest request, Reply<v1::Job> reply) = 0;
-  // Up to `max` events after the cursor; answers at once when there are any or the job has ended, else when the first one
-  // comes. progress_cursor < 0 = no progress events. Returns a ticket for CancelWait.
+  // Up to `max` events after the cursor; answers at once when there are any or the job has ended, else when the first
+  // one comes. progress_cursor < 0 = no progress events. Returns a ticket for CancelWait.
   virtual uint64_t NextEvents(std::string job, uint64_t after_seq, int64_t progress_cursor, int max,
                               Reply<EventBatch> reply) = 0;
   virtual void CancelWait(uint64_t ticket) = 0;  // the reply comes with CANCELLED if it was still waiting
@@ -99,12 +99,12 @@ class Engine {
 };
 
 struct EngineOptions {
-  std::string data_dir;                             // journal.db, blobs/, lock
+  std::string data_dir;  // journal.db, blobs/, lock
   std::string version;
   absl::Duration heartbeat = absl::Seconds(2);
-  absl::Duration lease = absl::Seconds(15);         // 7 heartbeats: survives a paused VM and a slow fsync, loses 15 s at most
-  int max_attempts = 5;                             // leases of one evaluation before it is UNMEASURABLE with the reasons
-  int generator_threads = 8;                        // model calls in flight
+  absl::Duration lease = absl::Seconds(15);  // 7 heartbeats: survives a paused VM and a slow fsync, loses 15 s at most
+  int max_attempts = 5;                      // leases of one evaluation before it is UNMEASURABLE with the reasons
+  int generator_threads = 8;                 // model calls in flight
 };
 
 }  // namespace grove::coordinator

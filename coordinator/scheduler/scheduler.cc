@@ -406,7 +406,7 @@ void Scheduler::RenewLeases(absl::Duration now) {
 absl::Duration Scheduler::NextDeadline(absl::Duration now) const {
   absl::Duration next = absl::InfiniteDuration();
   for (const auto& [work, expires] : leases_) next = std::min(next, expires);
-  if (!paused_.empty()) next = std::min(next, paused_.begin()->first);
+  if (auto it = paused_.upper_bound(now); it != paused_.end()) next = std::min(next, it->first);
   if (queued_ > 0) {
     for (const auto& [id, worker] : workers_) {
       if (worker.session != 0 && worker.not_before > now) next = std::min(next, worker.not_before);

@@ -132,7 +132,7 @@ class Scheduler {
   // All leases run for a whole lease time from now: after a time in which no heartbeat could be honoured.
   void RenewLeases(absl::Duration now);
 
-  // When Expire or Match may next have something to do without a message; InfiniteDuration if never.
+  // When, after now, Expire or Match may have something to do without a message; InfiniteDuration if never.
   absl::Duration NextDeadline(absl::Duration now) const;
 
   bool Has(const std::string& work) const { return works_.contains(work); }
