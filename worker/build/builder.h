@@ -1,0 +1,79 @@
+// Turns a candidate's source into shared objects, in a sandbox without network, device or files of the host.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "grove/v1/types.pb.h"
+#include "worker/build/build_cache.h"
+#include "worker/device/toolchain.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace grove::build {
+
+struct BuilderOptions {
+  std::shared_ptr<sandbox::SandboxHost> host;
+  v1::DeviceInfo device;
+  std::optional<device::Compiler> cxx;     // absent: what needs it fails with `cxx_missing`
+  std::optional<device::Compiler> nvcc;
+  std::optional<device::Python> python;
+  std::string cxx_missing, nvcc_missing, python_missing;  // why, for people
+  std::string include_dir;   // holds grove/kernel.h
+  std::string libexec_dir;   // record_extensions.py, extension_key.py
+  std::string cache_dir;
+  int64_t cache_bytes = int64_t{4} << 30;
+};
+
+struct BuildOutcome {
+  v1::BuildReport report;
+  std::vector<BuiltObject> objects;  // native: one; Python: extensions in the order of the calls, may be none
+  // Not report.ok: BUILD_FAILED, TIMED_OUT or LIMIT_EXCEEDED with reason and, for the last two, fault.
+  v1::Verdict verdict = v1::VERDICT_UNSPECIFIED;
+  std::string reason;
+  v1::FaultReport fault;
+};
+
+// Thread-safe; each Build blocks its caller. The same key asked for twice at once is built once.
+class Builder {
+ public:
+  // INVALID_ARGUMENT: kernel.h cannot be read.
+  static absl::StatusOr<std::unique_ptr<Builder>> Create(BuilderOptions options);
+
+  // `limits` has every field set. `cancelled` is asked now and then; when true, CANCELLED is returned. Any other error is a fault of
+  // this machine (no verdict): the sandbox could not be made, the compiler is missing.
+  absl::StatusOr<BuildOutcome> Build(const v1::Candidate& candidate, const v1::Limits& limits,
+                                     const std::function<bool()>& cancelled);
+
+  // Compiler and version used for native candidates of this device, for DeviceInfo.toolkit.
+  std::string Toolkit() const;
+
+ private:
+  explicit Builder(BuilderOptions options);
+  absl::StatusOr<BuildOutcome> BuildNative(const v1::Candidate& candidate, const v1::Limits& limits,
+                                           const std::function<bool()>& cancelled, const std::string& key);
+  absl::StatusOr<BuildOutcome> BuildPython(const v1::Candidate& candidate, const v1::Limits& limits,
+                                           const std::function<bool()>& cancelled, const std::string& key);
+  std::vector<std::string> NativeArguments(const v1::Candidate& candidate) const;
+  std::string Scrub(std::string log) const;
+  std::string KeyOf(const v1::Candidate& candidate) const;
+
+  const BuilderOptions options_;
+  std::string kernel_header_;
+  std::string machine_;      // what -march=native depends on
+  BuildCache cache_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> building_;
+};
+
+// True when the text makes a build of extensions worth trying. Only decides whether one is tried.
+bool MentionsExtensions(const std::string& python_source);
+
+}  // namespace grove::build

@@ -1,0 +1,131 @@
+#include "worker/device/nvml.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+namespace grove::device {
+namespace {
+
+// The few entry points that are used, by NVML's stable C interface.
+using Device = void*;
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+class Library {
+ public:
+  Library() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {}
+  // Never unloaded: NVML keeps threads of its own.
+  bool ok() const { return handle_ != nullptr; }
+  template <typename F>
+  F Find(const char* name) const {
+    return reinterpret_cast<F>(dlsym(handle_, name));
+  }
+
+ private:
+  void* handle_;
+};
+
+absl::StatusOr<std::vector<GpuInfo>> QueryNow() {
+  Library library;
+  if (!library.ok()) return absl::NotFoundError("no NVIDIA driver here (libnvidia-ml.so.1 cannot be loaded)");
+  const auto init = library.Find<int (*)()>("nvmlInit_v2");
+  const auto shutdown = library.Find<int (*)()>("nvmlShutdown");
+  const auto count_of = library.Find<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
+  const auto by_index = library.Find<int (*)(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");
+  const auto name_of = library.Find<int (*)(Device, char*, unsigned)>("nvmlDeviceGetName");
+  const auto uuid_of = library.Find<int (*)(Device, char*, unsigned)>("nvmlDeviceGetUUID");
+  const auto memory_of = library.Find<int (*)(Device, Memory*)>("nvmlDeviceGetMemoryInfo");
+  const auto minor_of = library.Find<int (*)(Device, unsigned*)>("nvmlDeviceGetMinorNumber");
+  const auto capability_of = library.Find<int (*)(Device, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
+  const auto driver_version = library.Find<int (*)(char*, unsigned)>("nvmlSystemGetDriverVersion");
+  const auto text_of = library.Find<const char* (*)(int)>("nvmlErrorString");
+  if (!init || !shutdown || !count_of || !by_index || !name_of || !uuid_of || !memory_of || !minor_of ||
+      !capability_of || !driver_version) {
+    return absl::UnavailableError("this NVML lacks functions that are needed; update the NVIDIA driver");
+  }
+  const auto error = [&](const char* what, int code) {
+    return absl::UnavailableError(
+        absl::StrCat("NVML: ", what, ": ", text_of ? text_of(code) : "error", " (", code, ")"));
+  };
+  if (int code = init(); code != 0) return error("nvmlInit", code);
+  struct Finally {
+    int (*shutdown)();
+    ~Finally() { shutdown(); }
+  } finally{shutdown};
+  char driver[96] = "";
+  driver_version(driver, sizeof(driver));
+  unsigned count = 0;
+  if (int code = count_of(&count); code != 0) return error("nvmlDeviceGetCount", code);
+  std::vector<GpuInfo> gpus;
+  for (unsigned i = 0; i < count && i < 64; ++i) {
+    Device device = nullptr;
+    if (int code = by_index(i, &device); code != 0) return error("nvmlDeviceGetHandleByIndex", code);
+    char name[128] = "", uuid[128] = "";
+    int major = 0, minor_capability = 0;
+    unsigned minor = i;
+    Memory memory{};
+    if (int code = name_of(device, name, sizeof(name)); code != 0) return error("nvmlDeviceGetName", code);
+    uuid_of(device, uuid, sizeof(uuid));
+    minor_of(device, &minor);
+    memory_of(device, &memory);
+    if (int code = capability_of(device, &major, &minor_capability); code != 0) {
+      return error("nvmlDeviceGetCudaComputeCapability", code);
+    }
+    GpuInfo gpu;
+    gpu.index = static_cast<int>(i);
+    gpu.minor = static_cast<int>(minor);
+    gpu.name = name;
+    gpu.uuid = uuid;
+    gpu.driver = driver;
+    gpu.arch = absl::StrCat("sm_", major, minor_capability);
+    gpu.memory_bytes = static_cast<int64_t>(memory.total);
+    gpus.push_back(std::move(gpu));
+  }
+  if (gpus.empty()) return absl::NotFoundError("the NVIDIA driver is here but names no GPU");
+  return gpus;
+}
+
+struct Call {
+  std::mutex mutex;
+  std::condition_variable done;
+  std::optional<absl::StatusOr<std::vector<GpuInfo>>> answer;
+};
+
+std::atomic<bool> g_stuck{false};
+
+}  // namespace
+
+absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
+  bool expected = false;
+  if (!g_stuck.compare_exchange_strong(expected, true)) {
+    return absl::DeadlineExceededError("an earlier NVML call has not returned; the driver hangs (see dmesg for Xid errors)");
+  }
+  // Shared with the thread, which may outlive this call by any time.
+  auto call = std::make_shared<Call>();
+  std::thread([call] {
+    auto answer = QueryNow();
+    {
+      std::lock_guard<std::mutex> lock(call->mutex);
+      call->answer = std::move(answer);
+    }
+    g_stuck = false;
+    call->done.notify_all();
+  }).detach();
+  std::unique_lock<std::mutex> lock(call->mutex);
+  if (!call->done.wait_for(lock, absl::ToChronoNanoseconds(timeout), [&] { return call->answer.has_value(); })) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("NVML did not answer within ", absl::FormatDuration(timeout), "; the driver hangs"));
+  }
+  return *call->answer;
+}
+
+}  // namespace grove::device
