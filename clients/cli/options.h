@@ -1,0 +1,84 @@
+// What the command line said, after parsing and before its values are looked at.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace grove::cli {
+
+struct GlobalOptions {
+  std::string coordinator, config, data;
+  std::string tls_cert, tls_key, tls_ca;
+  bool insecure = false;
+  bool json = false, quiet = false, no_color = false;
+};
+
+struct EvaluationFlags {
+  std::string device;
+  int trials = 0;
+  std::string tolerance = "scaled";
+  std::string baseline = "eager";
+  std::vector<std::string> limits;
+  double min_time = 0, max_time = 0;
+  int samples = 0;
+  bool keep_samples = false;
+};
+
+struct EvalCommand {
+  std::string problem;
+  std::vector<std::string> candidates;
+  std::vector<std::string> build_flags;
+  EvaluationFlags evaluation;
+  std::string name;
+  bool detach = false;
+};
+
+struct SearchCommand {
+  std::string problem;
+  std::string generator = "catalogue";
+  std::string model, base_url;
+  double temperature = 0;
+  int rounds = 0, ideas = 0, variants = 0, keep = 0, max_evaluations = 0, repairs = 0;
+  bool repairs_given = false, explore_given = false;
+  double explore = 0, max_seconds = 0;
+  uint64_t seed = 0;
+  bool no_bank = false, detach = false;
+  std::string name, record;
+  EvaluationFlags evaluation;
+};
+
+struct UpCommand {
+  std::string device = "auto";
+  int workers = 0;  // 0 = one per GPU, one on a CPU
+  std::string listen = "127.0.0.1:7433";
+  std::string metrics_listen;
+  bool allow_weak_sandbox = false;
+};
+
+struct JobsCommand {
+  int limit = 50;
+  std::string state;
+};
+
+struct NodeCommand {  // any command that names one thing
+  std::string id;
+  std::string reason;
+  int extra_rounds = 0, extra_evaluations = 0;  // resume
+  std::string format = "text";                  // tree
+  std::string output;                           // best
+  uint64_t after = 0;                           // watch
+};
+
+struct BankCommand {
+  std::string operation, device, id, source, note;
+};
+
+struct CertsCommand {
+  std::string dir, name;
+  std::vector<std::string> hosts;
+  int days = 0;
+  bool force = false;
+};
+
+}  // namespace grove::cli

@@ -1,0 +1,136 @@
+#include "clients/cli/session.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "clients/cli/child.h"
+
+namespace grove::cli {
+namespace {
+
+// How long to try for a data folder that another process holds: it may be a coordinator that is just starting (and will
+// answer), or one that is draining (and will let go).
+constexpr absl::Duration kDataFolderPatience = absl::Seconds(15);
+
+// Is there a coordinator behind this address?
+absl::StatusOr<std::unique_ptr<client::Client>> Probe(const std::string& address, client::Cancellation* cancellation) {
+  if (address.empty()) return absl::NotFoundError("no coordinator recorded");
+  auto client = client::Client::Create({.address = address});
+  if (!client.ok()) return client.status();
+  auto info = (*client)->GetFarmInfo(
+      {.timeout = absl::Seconds(5), .patience = absl::ZeroDuration(), .cancellation = cancellation});
+  if (!info.ok()) return info.status();
+  return client;
+}
+
+}  // namespace
+
+absl::StatusOr<client::ClientOptions> ConfiguredCoordinator(const GlobalOptions& options, const GetEnv& env) {
+  const std::string path = options.config.empty() ? DefaultConfigPath(env) : options.config;
+  auto config = LoadConfig(path, /*required=*/!options.config.empty());
+  if (!config.ok()) return config.status();
+  const auto first = [](const std::string& a, const std::string& b) { return a.empty() ? b : a; };
+  client::ClientOptions client;
+  client.address = first(options.coordinator, first(env("GROVE_COORDINATOR"), config->coordinator));
+  client.tls_cert = first(options.tls_cert, config->tls_cert);
+  client.tls_key = first(options.tls_key, config->tls_key);
+  client.tls_ca = first(options.tls_ca, config->tls_ca);
+  client.insecure = options.insecure || config->insecure;
+  return client;
+}
+
+std::string DataDir(const GlobalOptions& options, const GetEnv& env) {
+  return options.data.empty() ? DefaultDataDir(env) : options.data;
+}
+
+client::CallOptions Session::call() const {
+  client::CallOptions call;
+  call.cancellation = &interrupts_->cancellation();
+  // An embedded coordinator that was killed is back within seconds.
+  if (farm_ != nullptr) call.patience = absl::Seconds(15);
+  return call;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& options, const Wanted& wanted,
+                                                       Console* console, Interrupts* interrupts, const GetEnv& env) {
+  std::unique_ptr<Session> session(new Session());
+  session->interrupts_ = interrupts;
+  auto configured = ConfiguredCoordinator(options, env);
+  if (!configured.ok()) return configured.status();
+  if (!configured->address.empty()) {
+    auto client = client::Client::Create(*configured);
+    if (!client.ok()) return client.status();
+    session->client_ = *std::move(client);
+    return session;
+  }
+  if (wanted.need == Need::kConfigured) return absl::NotFoundError("no coordinator is configured");
+
+  const std::string data = DataDir(options, env);
+  session->data_dir_ = data;
+  const absl::Time deadline = absl::Now() + kDataFolderPatience;
+  for (;;) {
+    if (auto client = Probe(RecordedAddress(data), &interrupts->cancellation()); client.ok()) {
+      console->Message(absl::StrCat("using the coordinator at ", (*client)->address(), ", which serves ", data));
+      session->client_ = *std::move(client);
+      return session;
+    }
+    if (interrupts->interrupted()) return absl::CancelledError("interrupted");
+    if (!wanted.may_start) {
+      return absl::FailedPreconditionError(
+          "--detach needs a coordinator that outlives this command: start one with `grove up` (in another terminal or as a "
+          "service), or name one with --coordinator or GROVE_COORDINATOR");
+    }
+    if (wanted.need == Need::kRead) {
+      std::error_code error;
+      if (!std::filesystem::exists(absl::StrCat(data, "/journal.db"), error)) {
+        return absl::UnavailableError(absl::StrCat(
+            "no coordinator is configured, and ", data,
+            " holds no earlier work; start one with `grove up`, name one with --coordinator or GROVE_COORDINATOR, or name "
+            "another data folder with --data"));
+      }
+    }
+    FarmOptions farm_options;
+    farm_options.data_dir = data;
+    farm_options.bin_dir = ExecutableDir();
+    farm_options.cancellation = &interrupts->cancellation();
+    farm_options.say = [console](absl::string_view text) { console->Message(text); };
+    if (wanted.need == Need::kWork) {
+      farm_options.devices = {wanted.device.empty() ? LocalDevices().front() : wanted.device};
+    }
+    auto farm = Farm::Start(farm_options);
+    if (!farm.ok()) {
+      // Someone else has the folder: a coordinator that is about to answer or about to leave.
+      if (absl::IsAlreadyExists(farm.status()) && absl::Now() < deadline) {
+        if (interrupts->cancellation().WaitFor(absl::Milliseconds(200))) return absl::CancelledError("interrupted");
+        continue;
+      }
+      return absl::Status(absl::IsCancelled(farm.status()) ? absl::StatusCode::kCancelled : absl::StatusCode::kUnavailable,
+                          farm.status().message());
+    }
+    session->farm_ = *std::move(farm);
+    Farm* raw = session->farm_.get();
+    interrupts->OnForce([raw] { raw->Kill(); });
+    auto client = client::Client::Create({.address = raw->address()});
+    if (!client.ok()) return client.status();
+    session->client_ = *std::move(client);
+    if (wanted.need == Need::kWork) {
+      console->Message(absl::StrCat("no coordinator configured: started one for this command at ", raw->address(),
+                                    " with a worker on ", absl::StrJoin(farm_options.devices, ", "), "; data in ", data));
+    }
+    return session;
+  }
+}
+
+void Session::Close(absl::Duration patience) {
+  if (farm_ == nullptr) return;
+  farm_->Stop(patience);
+  interrupts_->OnForce(nullptr);
+}
+
+Session::~Session() { Close(absl::Seconds(5)); }
+
+}  // namespace grove::cli
