@@ -55,9 +55,9 @@ class CudaDevice : public Device {
     return "";
   }
 
-  void* Map(const wire::UniqueFd& fd, std::size_t bytes, std::string* error) override {
+  void* Map(int fd, std::size_t bytes, std::string* error) override {
     CUmemGenericAllocationHandle handle;
-    CUresult status = import_(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())),
+    CUresult status = import_(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (status != CUDA_SUCCESS) {
       *error = Text("cuMemImportFromShareableHandle", status);

@@ -9,16 +9,16 @@
 
 #include <grove/kernel.h>
 
-#include "common/wire/channel.h"
 
 namespace grove::candidate {
 
+// This header stays within C++17, which is what CMake 3.25 knows of nvcc 13.
 class Device {
  public:
   virtual ~Device() = default;
 
   // Maps shared memory handed over by the judge. Null and an error text when it cannot.
-  virtual void* Map(const wire::UniqueFd& fd, std::size_t bytes, std::string* error) = 0;
+  virtual void* Map(int fd, std::size_t bytes, std::string* error) = 0;
 
   virtual DLDevice Where() const = 0;
   virtual void* Stream() const = 0;

@@ -125,7 +125,7 @@ class Program {
     for (std::size_t i = 0; i < fds.size(); ++i) {
       const std::size_t bytes = list[i].at("bytes").get<std::size_t>();
       std::string error;
-      void* at = device_->Map(fds[i], bytes, &error);
+      void* at = device_->Map(fds[i].get(), bytes, &error);
       if (at == nullptr) {
         throw Failure{"open", device_->Where().device_type == 2 ? "cuda_error" : "exception",
                       "mapping " + std::to_string(bytes) + " bytes: " + error};

@@ -1,0 +1,323 @@
+#include "worker/judge/compare.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+namespace grove::judge {
+namespace {
+
+template <typename T>
+T LoadAs(const void* data, std::int64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+  return value;
+}
+
+// One floating element (of a complex number: one part) as double.
+template <int kBits, bool kBfloat>
+double LoadReal(const void* data, std::int64_t i) {
+  if constexpr (kBits == 64) {
+    return LoadAs<double>(data, i);
+  } else if constexpr (kBits == 32) {
+    return static_cast<double>(LoadAs<float>(data, i));
+  } else if constexpr (kBfloat) {
+    return static_cast<double>(BfloatToFloat(LoadAs<std::uint16_t>(data, i)));
+  } else {
+    return static_cast<double>(HalfToFloat(LoadAs<std::uint16_t>(data, i)));
+  }
+}
+
+// NaN meets NaN, an infinity the same infinity. Finite against finite is judged by the caller.
+bool SameSpecial(double expected, double got) {
+  if (std::isnan(expected)) return std::isnan(got);
+  return expected == got;
+}
+
+template <int kBits, bool kBfloat>
+Comparison CompareReal(const ComparisonInput& input, const Rule& rule) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const int parts = input.type.kind == wire::DTypeKind::kComplex ? 2 : 1;
+  const std::int64_t n = input.elements * parts;
+  Comparison result;
+  result.elements = input.elements;
+
+  // Pass 1: the magnitude of the output, and the reference's own error.
+  double sum_squares = 0, noise_squares = 0, noise_max = 0;
+  std::int64_t finite = 0, reference_outliers = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double reference = LoadReal<kBits, kBfloat>(input.reference, i);
+    if (!std::isfinite(reference)) continue;
+    double expected = reference;
+    if (input.high != nullptr && std::isfinite(input.high[i])) {
+      expected = input.high[i];
+      const double error = std::fabs(reference - expected);
+      noise_squares += error * error;
+      noise_max = std::max(noise_max, error);
+      if (error > kRelativeBound * std::fabs(expected)) ++reference_outliers;
+    }
+    sum_squares += expected * expected;
+    ++finite;
+  }
+  const double rms = finite > 0 ? std::sqrt(sum_squares / static_cast<double>(finite)) : 0;
+  result.noise = input.noise;
+  if (input.high != nullptr) {
+    result.noise.known = true;
+    const double scale = rms > 0 ? rms : 1;
+    result.noise.rms = finite > 0 ? std::sqrt(noise_squares / static_cast<double>(finite)) / scale : 0;
+    result.noise.max = noise_max / scale;
+    result.noise.relative_outliers =
+        finite > 0 ? static_cast<double>(reference_outliers) / static_cast<double>(finite) : 0;
+  }
+  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result.noise);
+  if (input.high == nullptr && result.noise.known) {
+    // Measured against the reference as written, whose own error adds.
+    limits.rms += result.noise.rms * rms;
+    limits.element += result.noise.max * rms;
+  }
+
+  // Pass 2: the candidate's errors.
+  double error_squares = 0, worst_excess = -1, worst_expected = 0, worst_got = 0, worst_error = 0, worst_allowed = 0;
+  std::int64_t worst = -1, beyond = 0, beyond_1e4 = 0, beyond_1e2 = 0, beyond_given = 0, outliers = 0, special = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double reference = LoadReal<kBits, kBfloat>(input.reference, i);
+    const double got = LoadReal<kBits, kBfloat>(input.got, i);
+    double expected = reference;
+    if (!std::isfinite(reference) || !std::isfinite(got)) {
+      if (SameSpecial(reference, got)) continue;
+      ++special;
+      ++beyond;
+      ++beyond_1e4;
+      ++beyond_1e2;
+      ++beyond_given;
+      if (worst_excess < std::numeric_limits<double>::infinity()) {
+        worst_excess = std::numeric_limits<double>::infinity();
+        worst = i;
+        worst_expected = reference;
+        worst_got = got;
+        worst_error = std::isnan(reference) || std::isnan(got) ? kNan : std::fabs(got - reference);
+        worst_allowed = 0;
+      }
+      continue;
+    }
+    const double plain_error = std::fabs(got - reference);
+    const double magnitude = std::fabs(reference);
+    if (plain_error > 1e-4 + 1e-4 * magnitude) ++beyond_1e4;
+    if (plain_error > 1e-2 + 1e-2 * magnitude) ++beyond_1e2;
+    result.max_abs_error = std::max(result.max_abs_error, plain_error);
+    if (magnitude > 0) result.max_rel_error = std::max(result.max_rel_error, plain_error / magnitude);
+    if (input.high != nullptr && std::isfinite(input.high[i])) expected = input.high[i];
+    const double error = std::fabs(got - expected);
+    error_squares += error * error;
+    if (error > kRelativeBound * std::fabs(expected)) ++outliers;
+    const double allowed_scaled = limits.element + limits.slack * std::fabs(expected);
+    if (error > allowed_scaled) ++beyond;
+    double judged_error = error, allowed = allowed_scaled;
+    if (rule.mode == RuleMode::kAbsoluteRelative) {
+      judged_error = plain_error;
+      allowed = rule.atol + rule.rtol * magnitude;
+      if (judged_error > allowed) ++beyond_given;
+      expected = reference;
+    }
+    if (judged_error > 0 && worst_excess < std::numeric_limits<double>::infinity()) {
+      const double excess = allowed > 0 ? judged_error / allowed : judged_error / std::numeric_limits<double>::min();
+      if (excess > worst_excess) {
+        worst_excess = excess;
+        worst = i;
+        worst_expected = expected;
+        worst_got = got;
+        worst_error = judged_error;
+        worst_allowed = allowed;
+      }
+    }
+  }
+  const double rms_error = finite > 0 ? std::sqrt(error_squares / static_cast<double>(finite)) : 0;
+  result.scaled_error = rms > 0 ? rms_error / rms : rms_error;
+  result.scaled_allowed = rms > 0 ? limits.rms / rms : limits.rms;
+  const double outlier_share = finite > 0 ? static_cast<double>(outliers) / static_cast<double>(finite) : 0;
+  const bool rms_ok = rms_error <= limits.rms;
+  const bool outliers_ok = outlier_share <= limits.outliers;
+  result.passes_scaled = beyond == 0 && rms_ok && outliers_ok;
+  result.passes_1e4 = beyond_1e4 == 0;
+  result.passes_1e2 = beyond_1e2 == 0;
+  result.worst = worst < 0 ? -1 : worst / parts;
+  result.expected = worst_expected;
+  result.got = worst_got;
+  result.error = worst_error;
+  result.allowed = worst_allowed;
+  char text[256];
+  if (rule.mode == RuleMode::kAbsoluteRelative) {
+    result.ok = beyond_given == 0;
+    result.mismatched = beyond_given;
+    if (!result.ok) result.why = "elements differ by more than atol + rtol * |expected|";
+  } else {
+    result.ok = result.passes_scaled;
+    result.mismatched = beyond;
+    if (special > 0) {
+      result.why = "NaN or infinity where the reference has a number, or the reverse";
+    } else if (beyond > 0) {
+      result.why = "elements differ by more than rounding explains";
+    } else if (!rms_ok) {
+      std::snprintf(text, sizeof text,
+                    "the rms error is %.3g of the output's rms, and %.3g is allowed: every element is close, but all of "
+                    "them together are off as if the work had been done in a lower precision",
+                    result.scaled_error, result.scaled_allowed);
+      result.why = text;
+      result.mismatched = outliers;
+    } else if (!outliers_ok) {
+      std::snprintf(text, sizeof text,
+                    "%.3g %% of the elements are off by more than 2^-10 of themselves, and %.3g %% is allowed: small "
+                    "elements are not computed",
+                    100 * outlier_share, 100 * limits.outliers);
+      result.why = text;
+      result.mismatched = outliers;
+    }
+  }
+  result.mismatched = std::min(result.mismatched, result.elements);
+  return result;
+}
+
+template <typename T>
+Comparison CompareExact(const ComparisonInput& input) {
+  Comparison result;
+  result.elements = input.elements;
+  double sum_squares = 0, error_squares = 0;
+  for (std::int64_t i = 0; i < input.elements; ++i) {
+    const T expected = LoadAs<T>(input.reference, i), got = LoadAs<T>(input.got, i);
+    sum_squares += static_cast<double>(expected) * static_cast<double>(expected);
+    if (expected == got) continue;
+    ++result.mismatched;
+    const double error = std::fabs(static_cast<double>(got) - static_cast<double>(expected));
+    error_squares += error * error;
+    if (result.worst < 0 || error > result.error) {
+      result.worst = i;
+      result.expected = static_cast<double>(expected);
+      result.got = static_cast<double>(got);
+      result.error = error;
+    }
+    result.max_abs_error = std::max(result.max_abs_error, error);
+    if (expected != 0) result.max_rel_error = std::max(result.max_rel_error, error / std::fabs(static_cast<double>(expected)));
+  }
+  result.scaled_error = sum_squares > 0 ? std::sqrt(error_squares / sum_squares) : std::sqrt(error_squares);
+  result.ok = result.mismatched == 0;
+  result.passes_scaled = result.passes_1e4 = result.passes_1e2 = result.ok;
+  if (!result.ok) result.why = "values of an exact type differ";
+  return result;
+}
+
+}  // namespace
+
+ScaledConstants ConstantsFor(const wire::DType& type) {
+  const int bits = type.kind == wire::DTypeKind::kComplex ? type.bits / 2 : type.bits;
+  if (type.kind == wire::DTypeKind::kBfloat) return {0x1p-7, 4 * 0x1p-7, 1 * 0x1p-7, 0};
+  if (bits == 16) return {0x1p-10, 4 * 0x1p-10, 1 * 0x1p-10, 0};
+  if (bits == 64) return {0x1p-52, 64 * 0x1p-52, 16 * 0x1p-52, 0x1p-52 * 2 / 3};
+  return {0x1p-23, 64 * 0x1p-23, 8 * 0x1p-23, 0x1p-23 / 3};
+}
+
+ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction,
+                               const ReferenceNoise& noise) {
+  const ScaledConstants constants = ConstantsFor(type);
+  double relative = constants.rms_base + constants.rms_per_root * std::sqrt(std::max(reduction, 1.0));
+  double worst = kTailFactor * relative, outliers = 0;
+  if (noise.known) {
+    relative = std::max(relative, kNoiseFactor * noise.rms);
+    worst = std::max({worst, kTailFactor * relative, kNoiseFactor * noise.max});
+    outliers = kNoiseFactor * noise.relative_outliers;
+  } else if (type.kind != wire::DTypeKind::kFloat || type.bits != 64) {
+    relative *= kNoiseFactor;
+    worst *= kNoiseFactor;
+  }
+  ScaledThresholds limits;
+  limits.rms = relative * output_rms;
+  limits.element = worst * output_rms;
+  limits.slack = constants.element_slack;
+  // Elements near zero are off relative to themselves in honest results too: where values are spread about zero with a
+  // density of about 1 per rms, a share of (error / bound) is. Twice the tail is allowed on top of 1 %.
+  limits.outliers = std::min(1.0, outliers + 0.01 + 2 * worst / kRelativeBound);
+  return limits;
+}
+
+Comparison Compare(const ComparisonInput& input, const Rule& rule) {
+  switch (input.type.kind) {
+    case wire::DTypeKind::kBool:
+      return CompareExact<std::uint8_t>(input);
+    case wire::DTypeKind::kUint:
+      return CompareExact<std::uint8_t>(input);
+    case wire::DTypeKind::kInt:
+      switch (input.type.bits) {
+        case 8:
+          return CompareExact<std::int8_t>(input);
+        case 16:
+          return CompareExact<std::int16_t>(input);
+        case 32:
+          return CompareExact<std::int32_t>(input);
+        default:
+          return CompareExact<std::int64_t>(input);
+      }
+    case wire::DTypeKind::kBfloat:
+      return CompareReal<16, true>(input, rule);
+    case wire::DTypeKind::kFloat:
+      if (input.type.bits == 16) return CompareReal<16, false>(input, rule);
+      if (input.type.bits == 32) return CompareReal<32, false>(input, rule);
+      return CompareReal<64, false>(input, rule);
+    case wire::DTypeKind::kComplex:
+      if (input.type.bits == 64) return CompareReal<32, false>(input, rule);
+      return CompareReal<64, false>(input, rule);
+  }
+  return {};
+}
+
+std::vector<unsigned char> PoisonElement(const wire::DType& type, std::uint32_t salt) {
+  std::vector<unsigned char> bytes(type.bytes());
+  auto put = [&bytes](std::size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+  switch (type.kind) {
+    case wire::DTypeKind::kBool:
+      bytes[0] = 0xA5;  // neither false nor true
+      break;
+    case wire::DTypeKind::kBfloat:
+      put(0, static_cast<std::uint16_t>(0x7fc0 | (salt & 0x3f)));
+      break;
+    case wire::DTypeKind::kFloat:
+    case wire::DTypeKind::kComplex: {
+      const std::size_t part = type.kind == wire::DTypeKind::kComplex ? bytes.size() / 2 : bytes.size();
+      for (std::size_t at = 0; at < bytes.size(); at += part) {
+        if (part == 8) {
+          put(at, std::uint64_t{0x7ff8000000000000} | salt);
+        } else if (part == 4) {
+          put(at, std::uint32_t{0x7fc00000} | (salt & 0x3fffff));
+        } else {
+          put(at, static_cast<std::uint16_t>(0x7e00 | (salt & 0x1ff)));
+        }
+      }
+      break;
+    }
+    default:
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(0x9d ^ (salt >> (8 * (i % 4))));
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> Unravel(std::int64_t flat, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    index[i] = flat % std::max<std::int64_t>(shape[i], 1);
+    flat /= std::max<std::int64_t>(shape[i], 1);
+  }
+  return index;
+}
+
+float HalfToFloat(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1f, fraction = bits & 0x3ff;
+  if (exponent == 0) return std::bit_cast<float>(sign) + (sign != 0 ? -1.0f : 1.0f) * std::ldexp(static_cast<float>(fraction), -24);
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (fraction << 13));
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+}
+
+float BfloatToFloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+}  // namespace grove::judge

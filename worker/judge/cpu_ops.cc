@@ -1,0 +1,133 @@
+#include <cpuid.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "common/wire/channel.h"
+#include "worker/judge/device_ops.h"
+
+namespace grove::judge {
+namespace {
+
+class MemoryFile : public SharedBlock {
+ public:
+  explicit MemoryFile(std::size_t bytes) : bytes_(bytes) {
+    fd_ = wire::UniqueFd(::memfd_create("grove", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "memfd_create");
+    if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+      throw std::system_error(errno, std::generic_category(), "ftruncate of shared memory");
+    }
+    // A candidate that could shrink the file would end the judge with SIGBUS.
+    if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+      throw std::system_error(errno, std::generic_category(), "sealing shared memory");
+    }
+    // Memory is taken now: running out of it is an error here and would be a SIGBUS later.
+    if (int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+      throw std::system_error(error, std::generic_category(), "taking " + std::to_string(bytes) + " bytes of shared memory");
+    }
+    void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+    if (at == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap of shared memory");
+    data_ = static_cast<char*>(at);
+  }
+  ~MemoryFile() override { ::munmap(data_, bytes_); }
+  char* data() override { return data_; }
+  std::size_t bytes() const override { return bytes_; }
+  int fd() const override { return fd_.get(); }
+
+ private:
+  wire::UniqueFd fd_;
+  char* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.rfind("model name", 0) == 0) {
+      if (auto at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
+    }
+  }
+  return "cpu";
+}
+
+std::string Arch() {
+  if (__builtin_cpu_supports("avx512f")) return "x86-64/avx512";
+  if (__builtin_cpu_supports("avx2")) return "x86-64/avx2";
+  if (__builtin_cpu_supports("avx")) return "x86-64/avx";
+  return "x86-64/sse2";
+}
+
+class CpuOps : public DeviceOps {
+ public:
+  explicit CpuOps(int threads) : threads_(threads) {
+    long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (bytes <= 0) bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    cache_ = bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
+  }
+  bool cuda() const override { return false; }
+  nlohmann::json Info() const override {
+    return {{"kind", "DEVICE_KIND_CPU"},
+            {"index", 0},
+            {"name", CpuName()},
+            {"arch", Arch()},
+            {"memory_bytes", static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)},
+            {"l2_bytes", static_cast<std::int64_t>(cache_)},
+            {"multiprocessors", threads_}};
+  }
+  std::size_t cache_bytes() const override { return cache_; }
+  std::size_t free_bytes() const override {
+    std::ifstream file("/proc/meminfo");
+    std::string name;
+    std::size_t kib = 0;
+    std::string unit;
+    while (file >> name >> kib) {
+      std::getline(file, unit);
+      if (name == "MemAvailable:") return kib << 10;
+    }
+    return std::size_t{1} << 30;
+  }
+  std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override { return std::make_unique<MemoryFile>(bytes); }
+  void Copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void ToHost(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void FromHost(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) override {
+    char* out = static_cast<char*>(to);
+    std::size_t done = std::min(element_bytes, bytes);
+    std::memcpy(out, pattern, done);
+    while (done < bytes) {  // doubles what is there; whole elements stay aligned to the pattern
+      const std::size_t part = std::min(done, bytes - done);
+      std::memcpy(out + done, out, part);
+      done += part;
+    }
+  }
+  bool Equal(const void* a, const void* b, std::size_t bytes) override { return std::memcmp(a, b, bytes) == 0; }
+  void Synchronize() override {}
+  std::size_t flush_bytes() const override { return 0; }
+  void Flush() override {}
+  double Time(const std::function<void()>& call) override {
+    timespec begin, end;
+    ::clock_gettime(CLOCK_MONOTONIC, &begin);
+    call();
+    ::clock_gettime(CLOCK_MONOTONIC, &end);
+    return static_cast<double>(end.tv_sec - begin.tv_sec) + 1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
+  }
+
+ private:
+  int threads_;
+  std::size_t cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceOps> MakeCpuOps(int threads) { return std::make_unique<CpuOps>(threads); }
+
+}  // namespace grove::judge

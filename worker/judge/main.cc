@@ -1,0 +1,342 @@
+// grove-judge: one problem for life. Builds the reference, draws inputs, and judges the candidates that the worker
+// connects it to. docs/protocol.md says what it speaks.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "worker/judge/evaluation.h"
+#include "worker/judge/trace.h"
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  int fd = 3;
+  std::string device = "cpu";
+  int threads = 0;
+  std::string python;
+  double load_seconds = 300;
+};
+
+[[noreturn]] void Usage(const std::string& what) {
+  std::fprintf(stderr,
+               "grove-judge: %s\nusage: grove-judge [--fd N] [--device cpu|cuda:N] [--threads N] [--python PATH] "
+               "[--load-seconds S]\nStarted by grove-worker; docs/protocol.md says what it speaks.\n",
+               what.c_str());
+  std::exit(2);
+}
+
+Arguments Parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    std::string name = argv[i], value;
+    if (auto at = name.find('='); at != std::string::npos) {
+      value = name.substr(at + 1);
+      name.resize(at);
+    } else if (i + 1 < argc) {
+      value = argv[++i];
+    } else {
+      Usage("unknown option or missing value: " + name);
+    }
+    if (name == "--fd") {
+      arguments.fd = std::atoi(value.c_str());
+    } else if (name == "--device") {
+      arguments.device = value;
+    } else if (name == "--threads") {
+      arguments.threads = std::atoi(value.c_str());
+    } else if (name == "--python") {
+      arguments.python = value;
+    } else if (name == "--load-seconds") {
+      arguments.load_seconds = std::atof(value.c_str());
+    } else {
+      Usage("unknown option " + name);
+    }
+  }
+  return arguments;
+}
+
+// Ends the process with one last message when the problem's own code does not come back: nothing else can stop it.
+class Watchdog {
+ public:
+  Watchdog(double seconds, std::function<void()> on_expiry)
+      : thread_([this, seconds, on_expiry = std::move(on_expiry)] {
+          std::unique_lock lock(mutex_);
+          if (!done_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return stopped_; })) on_expiry();
+        }) {}
+  ~Watchdog() {
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    done_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+std::string FirstLine(std::string text) {
+  if (auto at = text.find('\n'); at != std::string::npos) text.resize(at);
+  if (text.size() > 1000) text.resize(1000);
+  return text;
+}
+
+class Judge {
+ public:
+  Judge(Arguments arguments, wire::Channel channel)
+      : arguments_(std::move(arguments)), channel_(std::move(channel)) {
+    cuda_ = arguments_.device != "cpu";
+    index_ = arguments_.device.size() > 5 ? std::atoi(arguments_.device.c_str() + 5) : 0;
+  }
+
+  int Run() {
+    try {
+      ops_ = cuda_ ? MakeCudaOps(index_) : MakeCpuOps(arguments_.threads);
+      if (cuda_) at::zeros({1}, at::device(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index_))));
+    } catch (const std::exception& error) {
+      Say({{"type", "failed"}, {"id", 0}, {"kind", "infrastructure"}, {"message", FirstLine(error.what())}});
+      return 1;
+    }
+    json features = json::array({"eager"});
+    if (TORCH_VERSION_MAJOR >= 2) features.push_back("compile");
+    device_ = ops_->Info();
+    device_["torch"] = TORCH_VERSION;
+    Say({{"type", "hello"}, {"torch", TORCH_VERSION}, {"device", device_}, {"features", features}});
+    for (;;) {
+      auto received = channel_.Receive(std::chrono::hours(24));
+      if (received.status == wire::ReceiveStatus::kTimeout) continue;
+      if (!received.ok()) return received.status == wire::ReceiveStatus::kClosed ? 0 : 1;
+      const json& body = received.message.body;
+      const std::string type = body.value("type", "");
+      const json id = body.value("id", json(0));
+      if (type == "load") {
+        Load(id, body);
+      } else if (type == "evaluate") {
+        EvaluateOne(id, body, std::move(received.message.fds));
+      } else if (type == "quit") {
+        return 0;
+      } else {
+        Failed(id, "infrastructure", "unknown frame \"" + type + "\"", "");
+      }
+    }
+  }
+
+ private:
+  void Say(const json& body) {
+    std::lock_guard lock(say_);
+    if (auto error = channel_.Send(body)) {
+      std::fprintf(stderr, "grove-judge: %s\n", error->c_str());
+      std::_Exit(1);  // without a worker there is nobody to judge for
+    }
+  }
+
+  void Failed(const json& id, const char* kind, const std::string& message, const std::string& detail) {
+    std::string text = detail.size() > (1 << 16) ? detail.substr(detail.size() - (1 << 16)) : detail;
+    Say({{"type", "failed"}, {"id", id}, {"kind", kind}, {"message", message}, {"detail", text}});
+  }
+
+  std::unique_ptr<Reference> MakeReference(const json& problem) {
+    ReferenceOptions options;
+    options.name = problem.value("name", "problem");
+    options.source = problem.value("source", "");
+    options.cuda = cuda_;
+    options.device_index = index_;
+    options.python = arguments_.python;
+    const json format = problem.value("format", json("PROBLEM_FORMAT_KERNELBENCH"));
+    if (options.source.find('\0') != std::string::npos) {
+      throw ProblemError(options.name + " holds a NUL byte, so it is not a text file; name the problem's source");
+    }
+    if (format == "PROBLEM_FORMAT_NATIVE" || format == 2) return MakeNativeReference(options);
+    if (format != "PROBLEM_FORMAT_KERNELBENCH" && format != 1) {
+      throw ProblemError("unknown problem format " + format.dump() + "; .py (KernelBench) and .toml (native) are known");
+    }
+    const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libgrove-judge-python.so";
+    // Global: Python's own extension modules take the interpreter's symbols from here.
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library == nullptr) throw std::runtime_error(std::string("Python problems are not to be had: ") + ::dlerror());
+    auto make = reinterpret_cast<MakePythonReference>(::dlsym(library, kPythonEntry));
+    if (make == nullptr) throw std::runtime_error("libgrove-judge-python.so does not fit this grove-judge");
+    return std::unique_ptr<Reference>(make(options));
+  }
+
+  static json Leaves(const std::vector<Leaf>& leaves) {
+    json list = json::array();
+    for (const Leaf& leaf : leaves) {
+      json item{{"dtype", leaf.dtype}, {"shape", json::array()}, {"name", leaf.name}};
+      if (leaf.scalar) {
+        item["scalar"] = true;
+        item["value"] = leaf.dtype == "float64" ? leaf.number : static_cast<double>(leaf.integer);
+        if (!std::isfinite(item["value"].get<double>())) item["value"] = "NaN";
+      } else {
+        item["dtype"] = ShortType(leaf.tensor.scalar_type());
+        item["shape"] = leaf.tensor.sizes().vec();
+      }
+      list.push_back(item);
+    }
+    return list;
+  }
+
+  void Load(const json& id, const json& body) {
+    if (problem_.reference != nullptr) {
+      Failed(id, "infrastructure", "this judge has its problem already", "");
+      return;
+    }
+    const auto settings_limit = arguments_.load_seconds;
+    try {
+      Watchdog watchdog(settings_limit, [this, &id, settings_limit] {
+        Failed(id, "problem",
+               "the problem took longer than " + std::to_string(static_cast<int>(settings_limit)) +
+                   " s to load and run once; make it smaller or look for an endless loop in it",
+               "");
+        std::_Exit(1);
+      });
+      at::NoGradGuard no_grad;
+      problem_.reference = MakeReference(body.at("problem"));
+      Reference& reference = *problem_.reference;
+      auto begin = Clock::now();
+      auto since = [&begin] {
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        begin = Clock::now();
+        return seconds;
+      };
+      std::vector<Leaf> leaves = reference.Draw(SecretSeed());
+      ops_->Synchronize();
+      since();
+      leaves = reference.Draw(SecretSeed());
+      ops_->Synchronize();
+      problem_.draw_seconds = since();
+      json inputs = Leaves(leaves), parameters = json::array(), outputs = json::array();
+      std::int64_t bytes = 0;
+      for (const Leaf& leaf : leaves) bytes += leaf.scalar ? 0 : static_cast<std::int64_t>(leaf.tensor.nbytes());
+      for (const auto& [name, tensor] : reference.Parameters()) {
+        parameters.push_back({{"dtype", ShortType(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"name", name}});
+        bytes += static_cast<std::int64_t>(tensor.nbytes());
+      }
+      auto call = reference.Prepare(leaves, Mode::kEager);
+      call->Run();
+      std::vector<at::Tensor> results = call->Outputs();
+      for (const at::Tensor& output : results) {
+        outputs.push_back({{"dtype", ShortType(output.scalar_type())}, {"shape", output.sizes().vec()}});
+        bytes += static_cast<std::int64_t>(output.nbytes());
+      }
+      ops_->Synchronize();
+      problem_.reference_seconds = ops_->Time([&] { call->Run(); });
+      begin = Clock::now();
+      try {
+        auto exact = reference.Prepare(leaves, Mode::kDouble);
+        exact->Run();
+        ops_->Synchronize();
+        problem_.double_seconds = since();
+      } catch (const std::exception&) {
+        problem_.double_seconds = -1;  // fixed types inside, or no memory: compared without it
+      }
+      json description{{"inputs", inputs},
+                       {"parameters", parameters},
+                       {"outputs", outputs},
+                       {"memory_bytes", bytes},
+                       {"reference_seconds", problem_.reference_seconds},
+                       {"device", device_}};
+      TraceResult trace = Trace(reference, leaves);
+      problem_.reduction = trace.reduction;
+      description["graph"] = trace.graph;
+      description["graph_outputs"] = trace.outputs;
+      if (!trace.error.empty()) description["graph_error"] = trace.error;
+      Say({{"type", "loaded"}, {"id", id}, {"description", description}});
+    } catch (const ProblemError& error) {
+      problem_ = {};
+      Failed(id, "problem", error.what(), error.detail);
+    } catch (const std::exception& error) {
+      problem_ = {};
+      const std::string text = error.what();
+      const bool memory = text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
+      Failed(id, memory ? "problem" : "infrastructure",
+             memory ? "the problem does not fit in memory: " + FirstLine(text) : FirstLine(text), text);
+    }
+  }
+
+  void EvaluateOne(const json& id, const json& body, std::vector<wire::UniqueFd> fds) {
+    if (problem_.reference == nullptr) return Failed(id, "infrastructure", "no problem was loaded", "");
+    if (fds.size() != 1) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
+    try {
+      const std::string kind = body.at("candidate").value("kind", "native");
+      const EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
+      auto progress = [this, &id](const std::string& stage, const std::string& detail) {
+        Say({{"type", "progress"}, {"id", id}, {"stage", stage}, {"detail", detail}});
+      };
+      EvaluationOutcome outcome =
+          Evaluate(problem_, *ops_, wire::Channel(std::move(fds[0])), settings, progress);
+      outcome.result["device"] = device_;
+      Say({{"type", "result"},
+           {"id", id},
+           {"result", outcome.result},
+           {"ended", outcome.candidate_gone ? "candidate_gone" : ""}});
+    } catch (const ProblemError& error) {
+      Failed(id, "problem", error.what(), error.detail);
+    } catch (const std::exception& error) {
+      Failed(id, "infrastructure", FirstLine(error.what()), error.what());
+    }
+  }
+
+  Arguments arguments_;
+  wire::Channel channel_;
+  std::mutex say_;
+  bool cuda_ = false;
+  int index_ = 0;
+  std::unique_ptr<DeviceOps> ops_;
+  json device_;
+  LoadedProblem problem_;
+};
+
+int Main(int argc, char** argv) {
+  Arguments arguments = Parse(argc, argv);
+  if (arguments.threads <= 0) arguments.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  // libgomp reads these when it is loaded, which was before main: so the program starts itself once more.
+  const std::string threads = std::to_string(arguments.threads);
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  const char* count = std::getenv("OMP_NUM_THREADS");
+  if (policy == nullptr || std::string(policy) != "passive" || count == nullptr || threads != count) {
+    ::setenv("OMP_WAIT_POLICY", "passive", 1);
+    ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
+    if (std::getenv("GROVE_JUDGE_STARTED") == nullptr) {
+      ::setenv("GROVE_JUDGE_STARTED", "1", 1);
+      ::execv("/proc/self/exe", argv);
+    }
+  }
+  // Memory that the reference gives back is kept: otherwise each of its outputs is paged in anew while it is timed, and
+  // the candidate, whose outputs are given to it, would look better than it is.
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, -1);
+  at::set_num_threads(arguments.threads);
+  ::fcntl(arguments.fd, F_SETFD, FD_CLOEXEC);
+  return Judge(arguments, wire::Channel(wire::UniqueFd(arguments.fd))).Run();
+}
+
+}  // namespace
+}  // namespace grove::judge
+
+int main(int argc, char** argv) {
+  const int code = grove::judge::Main(argc, argv);
+  // Not through the destructors of an embedded interpreter and of CUDA, whose order is nobody's.
+  std::fflush(nullptr);
+  std::_Exit(code);
+}

@@ -1,0 +1,263 @@
+"""The judge's side of a KernelBench problem; executed inside grove-judge, which calls these functions."""
+
+import base64
+import importlib.util
+import os
+import pickle
+import random
+import sys
+import tempfile
+import traceback
+import types
+
+import torch
+
+
+class ProblemFailure(Exception):
+    """args: message, detail"""
+
+
+class Runner:
+    def __init__(self, name, source, cuda, index):
+        self.device = torch.device("cuda", index) if cuda else torch.device("cpu")
+        self.cuda = cuda
+        self.structure = None
+        self.paths = None
+        self.double_model = None
+        self.compiled = None
+        self.draw_on_device = cuda
+        label = f"{name or 'problem'}.py"
+        try:
+            code = compile(source, label, "exec")
+        except (SyntaxError, ValueError) as error:
+            where = f" line {error.lineno}" if getattr(error, "lineno", None) else ""
+            message = getattr(error, "msg", None) or str(error)
+            raise ProblemFailure(f"{label} is not Python:{where} {message}; correct the file or name another", "")
+        # A file of its own, so that inspect, torch.jit.script and torch.compile find the text.
+        folder = tempfile.mkdtemp(prefix="grove-")
+        path = os.path.join(folder, "problem.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source)
+        code = compile(source, path, "exec")
+        self.module = types.ModuleType("grove_problem")
+        self.module.__file__ = path
+        sys.modules["grove_problem"] = self.module
+        self.label, self.path = label, path
+        self._guard("running the file", lambda: exec(code, self.module.__dict__))
+        for needed in ("Model", "get_inputs"):
+            if not hasattr(self.module, needed):
+                raise ProblemFailure(f"{label} defines no {needed}; a KernelBench problem has class Model, get_inputs() "
+                                     "and get_init_inputs()", "")
+        get_init = getattr(self.module, "get_init_inputs", lambda: [])
+        self._seed(42)
+        self.init = self._guard("get_init_inputs()", get_init)
+        if self.init is None:
+            self.init = []
+        self._seed(42)
+
+        def build():
+            with torch.no_grad():
+                model = self.module.Model(**self.init) if isinstance(self.init, dict) else self.module.Model(*self.init)
+                return model.to(self.device)
+
+        if not (isinstance(self.module.Model, type) and issubclass(self.module.Model, torch.nn.Module)):
+            raise ProblemFailure(f"{label}: Model is not a torch.nn.Module", "")
+        self.model = self._guard("Model(*get_init_inputs())", build)
+        # Contiguous, so that a flat view of each is what a native kernel gets.
+        with torch.no_grad():
+            for tensor in list(self.model.parameters()) + list(self.model.buffers()):
+                if not tensor.is_contiguous():
+                    tensor.data = tensor.data.contiguous()
+        self.initial_state = {
+            k: v.detach().clone() for k, v in self.model.state_dict().items() if isinstance(v, torch.Tensor)}
+
+    def _guard(self, what, function):
+        try:
+            return function()
+        except ProblemFailure:
+            raise
+        except ModuleNotFoundError as error:
+            raise ProblemFailure(f"{self.label} needs the Python package {error.name!r}, which {sys.executable} does not "
+                                 "have; install it there or take it out of the problem", traceback.format_exc())
+        except (Exception, SystemExit) as error:
+            at = ""
+            for frame in traceback.extract_tb(error.__traceback__):
+                if frame.filename == self.path:
+                    at = f" (line {frame.lineno})"
+            raise ProblemFailure(f"{self.label}: {what} failed{at}: {type(error).__name__}: {str(error)[:2000]}",
+                                 traceback.format_exc())
+
+    def _seed(self, seed):
+        random.seed(seed)
+        torch.manual_seed(seed)
+        if self.cuda:
+            torch.cuda.manual_seed_all(seed)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(seed & 0xFFFFFFFF)
+
+    def state(self):
+        """What candidates get: the state as built, which a training-mode forward of the reference does not change."""
+        return list(self.initial_state.items())
+
+    def init_pickle(self):
+        try:
+            return base64.b64encode(pickle.dumps(self.init)).decode()
+        except Exception:
+            return ""
+
+    def argument_names(self):
+        try:
+            import inspect
+
+            return [p.name for p in inspect.signature(self.model.forward).parameters.values()]
+        except (TypeError, ValueError):
+            return []
+
+    def draw(self, seed):
+        """A fresh draw: (leaves, names). The structure is the same each time."""
+        self._seed(seed)
+
+        def call():
+            if self.draw_on_device:
+                state = torch.get_rng_state()
+                try:
+                    with torch.device(self.device):
+                        return self.module.get_inputs()
+                except Exception:
+                    self.draw_on_device = False  # made on the CPU and copied from now on
+                    torch.set_rng_state(state)
+            return self.module.get_inputs()
+
+        inputs = self._guard("get_inputs()", call)
+        if isinstance(inputs, torch.Tensor):
+            inputs = [inputs]
+        if not isinstance(inputs, (list, tuple)):
+            raise ProblemFailure(f"{self.label}: get_inputs() returns {type(inputs).__name__}; it must return a list", "")
+        leaves, names = [], []
+        argument_names = self.argument_names()
+
+        def tree(value, name):
+            if isinstance(value, torch.Tensor):
+                value = value.detach()
+                if value.layout != torch.strided:
+                    raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor of layout {value.layout}; only "
+                                         "dense tensors are supported", "")
+                leaves.append(value.to(self.device).contiguous())
+                names.append(name)
+                return len(leaves) - 1
+            if isinstance(value, (bool, int, float)):
+                if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                    raise ProblemFailure(f"{self.label}: an input integer does not fit in 64 bits", "")
+                leaves.append(value)
+                names.append(name)
+                return len(leaves) - 1
+            if isinstance(value, dict):
+                return {"dict": [[key, tree(item, f"{name}[{key!r}]")] for key, item in value.items()]}
+            if isinstance(value, (list, tuple)):
+                kind = "list" if isinstance(value, list) else "tuple"
+                return {kind: [tree(item, f"{name}[{i}]") for i, item in enumerate(value)]}
+            if value is None or isinstance(value, str):
+                return {"value": value}
+            raise ProblemFailure(f"{self.label}: get_inputs() returns a {type(value).__name__}, which cannot be handed to "
+                                 "a candidate; tensors, numbers, strings, None, lists, tuples and dicts can", "")
+
+        self.structure = [
+            tree(value, argument_names[i] if i < len(argument_names) else f"input{i}") for i, value in enumerate(inputs)
+        ]
+        if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            raise ProblemFailure(f"{self.label}: get_inputs() makes no tensors, so there is nothing to compute on", "")
+        return leaves, names
+
+    def _arguments(self, structure, leaves):
+        if isinstance(structure, int):
+            return leaves[structure]
+        if "list" in structure:
+            return [self._arguments(item, leaves) for item in structure["list"]]
+        if "tuple" in structure:
+            return tuple(self._arguments(item, leaves) for item in structure["tuple"])
+        if "dict" in structure:
+            return {key: self._arguments(item, leaves) for key, item in structure["dict"]}
+        return structure["value"]
+
+    def prepare(self, leaves, mode):
+        """(callable, arguments) for a call in this mode: 0 eager, 1 compiled, 2 float64."""
+        model = self.model
+        if mode == 2:
+            if self.double_model is None:
+                import copy
+
+                # Floating parameters and buffers become float64; whatever is cast inside forward stays as written.
+                self.double_model = copy.deepcopy(self.model).double()
+            model = self.double_model
+            leaves = [
+                leaf.to(torch.complex128 if leaf.is_complex() else torch.float64)
+                if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) else leaf
+                for leaf in leaves
+            ]
+        elif mode == 1:
+            if self.compiled is None:
+                self.compiled = torch.compile(self.model)
+            model = self.compiled
+        return model, tuple(self._arguments(item, leaves) for item in self.structure)
+
+    def run(self, call):
+        model, arguments = call
+        with torch.no_grad():
+            return model(*arguments)
+
+    def guarded_run(self, call):
+        return self._guard("Model.forward", lambda: self.run(call))
+
+    def restore(self):
+        """Undoes what a forward pass wrote to buffers (BatchNorm in training mode), so that every call is the first."""
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                if isinstance(value, torch.Tensor):
+                    value.copy_(self.initial_state[name])
+
+    def stateful(self):
+        """Whether forward changes the model's own state."""
+        return any(not torch.equal(value, self.initial_state[name])
+                   for name, value in self.model.state_dict().items() if isinstance(value, torch.Tensor)
+                   and value.numel() > 0 and not bool(torch.isnan(value).any() if value.is_floating_point() else False))
+
+    def flatten(self, result):
+        leaves, paths = [], []
+
+        def walk(value, path):
+            if isinstance(value, torch.Tensor):
+                leaves.append(value.detach().contiguous())
+                paths.append(path)
+            elif isinstance(value, (bool, int, float)):
+                dtype = torch.float64 if isinstance(value, float) else None
+                leaves.append(torch.tensor(value, dtype=dtype, device=self.device))
+                paths.append(path)
+            elif isinstance(value, (list, tuple)):
+                for i, item in enumerate(value):
+                    walk(item, f"{path}[{i}]")
+            elif isinstance(value, dict):
+                for key, item in value.items():
+                    walk(item, f"{path}[{key!r}]")
+            elif value is not None:
+                raise ProblemFailure(f"{self.label}: Model.forward returns a {type(value).__name__}, which cannot be "
+                                     "compared; tensors, numbers, lists, tuples and dicts can", "")
+
+        walk(result, "")
+        if not leaves:
+            raise ProblemFailure(f"{self.label}: Model.forward returns no tensor, so there is nothing to compare", "")
+        self.paths = paths
+        return leaves
+
+    def begin_trace(self):
+        trace = torch.jit._trace
+        names = {self.model: type(self.model).__name__}
+        for name, module in self.model.named_modules():
+            if name:
+                names[module] = f"{type(module).__name__}[{name.split('.')[-1]}]"
+        trace._trace_module_map = names
+
+    def end_trace(self):
+        torch.jit._trace._trace_module_map = None
+
+    def can_compile(self):
+        return hasattr(torch, "compile") and int(torch.__version__.split(".")[0]) >= 2

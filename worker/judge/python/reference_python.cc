@@ -1,0 +1,272 @@
+// KernelBench problems: an embedded CPython runs problem_runner.py. Lives in a shared library that the judge loads for a
+// Python problem only, so that a native problem has no interpreter in its process.
+#include <Python.h>
+
+// Python.h first, as it asks.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "worker/judge/reference.h"
+
+namespace grove::judge {
+namespace {
+
+constexpr char kRunnerSource[] =
+#include "problem_runner.inc"
+    ;
+
+// Owns one reference to a Python object.
+class Object {
+ public:
+  Object() = default;
+  explicit Object(PyObject* object) : object_(object) {}
+  Object(Object&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Object& operator=(Object&& other) noexcept {
+    if (this != &other) {
+      Py_XDECREF(object_);
+      object_ = std::exchange(other.object_, nullptr);
+    }
+    return *this;
+  }
+  ~Object() { Py_XDECREF(object_); }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+std::string Text(PyObject* object) {
+  if (object == nullptr) return "";
+  Object text(PyObject_Str(object));
+  const char* bytes = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    return "";
+  }
+  return bytes;
+}
+
+// The pending Python exception as a C++ one.
+[[noreturn]] void Raise() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  Object own_type(type), own_value(value), own_trace(trace);
+  const std::string name = type != nullptr ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "unknown";
+  if (name.find("ProblemFailure") != std::string::npos) {
+    Object arguments(PyObject_GetAttrString(value, "args"));
+    const std::string message = arguments ? Text(PySequence_Fast_GET_ITEM(arguments.get(), 0)) : Text(value);
+    std::string detail;
+    if (arguments && PyTuple_Size(arguments.get()) > 1) detail = Text(PyTuple_GetItem(arguments.get(), 1));
+    throw ProblemError(message, detail);
+  }
+  throw std::runtime_error(name + ": " + Text(value));
+}
+
+Object Checked(PyObject* object) {
+  if (object == nullptr) Raise();
+  return Object(object);
+}
+
+std::string Short(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return "float32";
+    case at::kDouble: return "float64";
+    case at::kHalf: return "float16";
+    case at::kBFloat16: return "bfloat16";
+    case at::kLong: return "int64";
+    case at::kInt: return "int32";
+    case at::kShort: return "int16";
+    case at::kChar: return "int8";
+    case at::kByte: return "uint8";
+    case at::kBool: return "bool";
+    case at::kComplexFloat: return "complex64";
+    case at::kComplexDouble: return "complex128";
+    default: return c10::toString(type);
+  }
+}
+
+nlohmann::json ToJson(PyObject* value) {
+  if (value == Py_None) return nullptr;
+  if (PyBool_Check(value)) return value == Py_True;
+  if (PyLong_Check(value)) return static_cast<std::int64_t>(PyLong_AsLongLong(value));
+  if (PyFloat_Check(value)) return PyFloat_AsDouble(value);
+  if (PyDict_Check(value)) {
+    nlohmann::json result = nlohmann::json::object();
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(value, &at, &key, &item)) result[Text(key)] = ToJson(item);
+    return result;
+  }
+  if (PyList_Check(value) || PyTuple_Check(value)) {
+    nlohmann::json result = nlohmann::json::array();
+    Object items(PySequence_Fast(value, "list"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      result.push_back(ToJson(PySequence_Fast_GET_ITEM(items.get(), i)));
+    }
+    return result;
+  }
+  return Text(value);
+}
+
+class PythonReference;
+
+class PythonCall : public Call {
+ public:
+  PythonCall(PyObject* runner, Object call, bool guarded) : runner_(runner), call_(std::move(call)), guarded_(guarded) {
+    method_ = Checked(PyObject_GetAttrString(runner, guarded_ ? "guarded_run" : "run"));
+  }
+  void Run() override { result_ = Checked(PyObject_CallOneArg(method_.get(), call_.get())); }
+  std::vector<at::Tensor> Outputs() override {
+    Object list = Checked(PyObject_CallMethod(runner_, "flatten", "O", result_.get()));
+    std::vector<at::Tensor> outputs;
+    for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i) {
+      outputs.push_back(THPVariable_Unpack(PyList_GetItem(list.get(), i)));
+    }
+    return outputs;
+  }
+
+ private:
+  PyObject* runner_;
+  Object call_, method_, result_;
+  bool guarded_;
+};
+
+class PythonReference : public Reference {
+ public:
+  explicit PythonReference(const ReferenceOptions& options) {
+    Object module = Checked(PyModule_New("grove_problem_runner"));
+    PyObject* globals = PyModule_GetDict(module.get());
+    PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins());
+    Object code = Checked(Py_CompileString(kRunnerSource, "problem_runner.py", Py_file_input));
+    Checked(PyEval_EvalCode(code.get(), globals, globals));
+    PyObject* maker = PyDict_GetItemString(globals, "Runner");
+    Object source(PyUnicode_DecodeUTF8(options.source.data(), static_cast<Py_ssize_t>(options.source.size()), nullptr));
+    if (!source) {
+      PyErr_Clear();
+      throw ProblemError(options.name + ".py is not UTF-8 text; save it as UTF-8");
+    }
+    runner_ = Checked(PyObject_CallFunction(maker, "sOOi", options.name.c_str(), source.get(),
+                                            options.cuda ? Py_True : Py_False, options.device_index));
+    Object state = Checked(PyObject_CallMethod(runner_.get(), "state", nullptr));
+    for (Py_ssize_t i = 0; i < PyList_Size(state.get()); ++i) {
+      PyObject* pair = PyList_GetItem(state.get(), i);
+      parameters_.emplace_back(Text(PyTuple_GetItem(pair, 0)), THPVariable_Unpack(PyTuple_GetItem(pair, 1)));
+    }
+    init_ = Text(Checked(PyObject_CallMethod(runner_.get(), "init_pickle", nullptr)).get());
+    can_compile_ = PyObject_IsTrue(Checked(PyObject_CallMethod(runner_.get(), "can_compile", nullptr)).get()) == 1;
+  }
+
+  std::vector<Leaf> Draw(std::uint64_t seed) override {
+    Object drawn = Checked(PyObject_CallMethod(runner_.get(), "draw", "K", static_cast<unsigned long long>(seed)));
+    PyObject* list = PyTuple_GetItem(drawn.get(), 0);
+    PyObject* names = PyTuple_GetItem(drawn.get(), 1);
+    std::vector<Leaf> leaves;
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      PyObject* item = PyList_GetItem(list, i);
+      Leaf leaf;
+      leaf.name = Text(PyList_GetItem(names, i));
+      if (PyBool_Check(item)) {
+        leaf.scalar = true;
+        leaf.dtype = "bool";
+        leaf.integer = item == Py_True ? 1 : 0;
+      } else if (PyLong_Check(item)) {
+        leaf.scalar = true;
+        leaf.dtype = "int64";
+        leaf.integer = PyLong_AsLongLong(item);
+      } else if (PyFloat_Check(item)) {
+        leaf.scalar = true;
+        leaf.dtype = "float64";
+        leaf.number = PyFloat_AsDouble(item);
+      } else {
+        leaf.tensor = THPVariable_Unpack(item);
+        leaf.dtype = Short(leaf.tensor.scalar_type());
+      }
+      leaves.push_back(std::move(leaf));
+    }
+    structure_ = ToJson(Checked(PyObject_GetAttrString(runner_.get(), "structure")).get());
+    return leaves;
+  }
+
+  nlohmann::json Structure() const override { return structure_; }
+
+  std::unique_ptr<Call> Prepare(const std::vector<Leaf>& leaves, Mode mode) override {
+    Object list = Checked(PyList_New(static_cast<Py_ssize_t>(leaves.size())));
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const Leaf& leaf = leaves[i];
+      PyObject* item;
+      if (!leaf.scalar) {
+        item = THPVariable_Wrap(leaf.tensor);
+      } else if (leaf.dtype == "bool") {
+        item = PyBool_FromLong(static_cast<long>(leaf.integer));
+      } else if (leaf.dtype == "int64") {
+        item = PyLong_FromLongLong(leaf.integer);
+      } else {
+        item = PyFloat_FromDouble(leaf.number);
+      }
+      if (item == nullptr) Raise();
+      PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), item);
+    }
+    Object call = Checked(PyObject_CallMethod(runner_.get(), "prepare", "Oi", list.get(), static_cast<int>(mode)));
+    return std::make_unique<PythonCall>(runner_.get(), std::move(call), mode == Mode::kEager);
+  }
+
+  const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const override { return parameters_; }
+  std::vector<std::string> OutputPaths() const override {
+    std::vector<std::string> paths;
+    Object list = Checked(PyObject_GetAttrString(runner_.get(), "paths"));
+    if (PyList_Check(list.get())) {
+      for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i) paths.push_back(Text(PyList_GetItem(list.get(), i)));
+    }
+    return paths;
+  }
+  std::string InitPickle() const override { return init_; }
+  bool CanCompile() const override { return can_compile_; }
+  void BeginTrace() override { Checked(PyObject_CallMethod(runner_.get(), "begin_trace", nullptr)); }
+  void EndTrace() override { Checked(PyObject_CallMethod(runner_.get(), "end_trace", nullptr)); }
+
+ private:
+  Object runner_;
+  std::vector<std::pair<std::string, at::Tensor>> parameters_;
+  std::string init_;
+  bool can_compile_ = false;
+  nlohmann::json structure_;
+};
+
+// Starts the interpreter once, as the given python3 would start: its virtual environment, its packages.
+void StartPython(const std::string& python) {
+  if (Py_IsInitialized()) return;
+  PyConfig config;
+  PyConfig_InitPythonConfig(&config);
+  config.install_signal_handlers = 0;
+  config.parse_argv = 0;
+  config.write_bytecode = 0;
+  if (!python.empty()) {
+    PyConfig_SetBytesString(&config, &config.program_name, python.c_str());
+    PyConfig_SetBytesString(&config, &config.executable, python.c_str());
+  }
+  PyStatus status = Py_InitializeFromConfig(&config);
+  PyConfig_Clear(&config);
+  if (PyStatus_Exception(status)) {
+    throw std::runtime_error(std::string("starting Python failed: ") + (status.err_msg != nullptr ? status.err_msg : ""));
+  }
+  Object torch(PyImport_ImportModule("torch"));
+  if (!torch) {
+    PyErr_Clear();
+    throw std::runtime_error("the Python of --python (" + python + ") has no torch; name one that has");
+  }
+}
+
+}  // namespace
+}  // namespace grove::judge
+
+extern "C" __attribute__((visibility("default"))) grove::judge::Reference* grove_make_python_reference(
+    const grove::judge::ReferenceOptions& options) {
+  grove::judge::StartPython(options.python);
+  return new grove::judge::PythonReference(options);
+}

@@ -1,0 +1,93 @@
+// The problem's program as the judge runs it. Two kinds stand behind it: TorchScript text (reference_native.cc) and a
+// Python file (python/reference_python.cc, in a library of its own that is only loaded when a problem needs Python).
+// Owned and used by the judge's main thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <nlohmann/json.hpp>
+
+#include "worker/judge/compare.h"
+
+namespace grove::judge {
+
+// The problem is at fault: what, where and what to do about it; the detail is a traceback or compiler text.
+class __attribute__((visibility("default"))) ProblemError : public std::runtime_error {
+ public:
+  explicit ProblemError(const std::string& message, std::string detail_text = "")
+      : std::runtime_error(message), detail(std::move(detail_text)) {}
+  std::string detail;
+};
+
+// One tensor, or one Python number, among the flattened inputs.
+struct Leaf {
+  at::Tensor tensor;  // defined for tensors: contiguous, on the device
+  bool scalar = false;
+  std::string dtype;  // torch's short name
+  double number = 0;             // float64 scalars
+  std::int64_t integer = 0;      // int64 and bool scalars
+  std::string name;   // of the argument, where known
+};
+
+enum class Mode {
+  kEager,    // as written
+  kCompile,  // through torch.compile
+  kDouble,   // parameters and floating inputs in float64
+};
+
+// One call, its arguments converted already, so that a clock around Run sees the program alone.
+class Call {
+ public:
+  virtual ~Call() = default;
+  virtual void Run() = 0;
+  virtual std::vector<at::Tensor> Outputs() = 0;  // flattened, contiguous; of the last Run
+};
+
+class Reference {
+ public:
+  virtual ~Reference() = default;
+
+  // Native problems may name further shapes that a kernel must handle; set 0 is the one that is timed.
+  virtual std::size_t ShapeSets() const { return 1; }
+  virtual void SelectShapeSet(std::size_t) {}
+
+  // A fresh draw of the inputs, in the selected shapes. Throws ProblemError.
+  virtual std::vector<Leaf> Draw(std::uint64_t seed) = 0;
+  // How the leaves stand in forward's arguments: a list of trees {"list":[..]}, {"tuple":[..]}, {"dict":[[key,..]..]},
+  // {"value":constant} or the leaf's number. Known after the first Draw.
+  virtual nlohmann::json Structure() const = 0;
+
+  // Throws ProblemError (a reference that raises), or std::exception when the mode is not to be had for this problem.
+  virtual std::unique_ptr<Call> Prepare(const std::vector<Leaf>& leaves, Mode mode) = 0;
+
+  // Parameters and buffers in state_dict order; contiguous, on the device.
+  virtual const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const = 0;
+  virtual std::vector<std::string> OutputPaths() const = 0;  // after the first call
+  virtual std::string InitPickle() const = 0;                // base64; empty for native problems
+  virtual Rule DefaultRule() const { return {}; }
+  virtual bool CanCompile() const { return false; }
+  // Around a trace: module names for the recorded scopes.
+  virtual void BeginTrace() {}
+  virtual void EndTrace() {}
+};
+
+struct ReferenceOptions {
+  std::string name;
+  std::string source;
+  bool cuda = false;
+  int device_index = 0;
+  std::string python;
+};
+
+std::unique_ptr<Reference> MakeNativeReference(const ReferenceOptions& options);
+
+// Exported by the Python library.
+inline constexpr char kPythonEntry[] = "grove_make_python_reference";
+using MakePythonReference = Reference* (*)(const ReferenceOptions& options);
+
+}  // namespace grove::judge

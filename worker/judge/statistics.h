@@ -1,0 +1,33 @@
+// Statistics of paired timings. Pure and seeded: the same samples give the same interval. docs/timing.md derives it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace grove::judge {
+
+double Median(std::vector<double> values);                 // NaN of nothing
+double Quantile(std::vector<double> values, double q);     // linear between neighbours; NaN of nothing
+
+struct RatioEstimate {
+  double speedup = 0, low = 0, high = 0;
+};
+
+// exp(median(ln(reference / candidate))) with a 95 % percentile bootstrap over blocks of consecutive pairs. Pairs near
+// one another share the machine's mood, so whole blocks are drawn: otherwise the interval is too narrow.
+RatioEstimate EstimateRatio(const std::vector<double>& reference, const std::vector<double>& candidate,
+                            int block_length, std::uint64_t seed);
+
+// splitmix64: small, seeded, the same everywhere.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t Next();
+  std::uint64_t Below(std::uint64_t bound);  // 0 to bound - 1
+  double Uniform();                          // [0, 1)
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace grove::judge

@@ -1,0 +1,23 @@
+// The reference's graph: straight-line operations with the shapes that the problem's inputs give.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "worker/judge/reference.h"
+
+namespace grove::judge {
+
+struct TraceResult {
+  nlohmann::json graph = nlohmann::json::array();    // GraphOp list; empty with an error
+  nlohmann::json outputs = nlohmann::json::array();  // value names
+  std::string error;                                 // why there is no graph
+  double reduction = 1;                              // longest reduction of any operation, for the comparison rule
+};
+
+// Never throws: a reference that cannot be traced is still judged.
+TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves);
+
+}  // namespace grove::judge
