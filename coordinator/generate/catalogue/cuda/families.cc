@@ -25,7 +25,8 @@ absl::Status CudaFamily::CheckRows(const OpSpec& spec, const v1::DeviceInfo&) {
   const RowsSpec& rows = *spec.rows;
   if (rows.n < 1 || rows.outer < 1 || rows.inner < 1) return absl::FailedPreconditionError("a dimension is empty");
   // A grid's x dimension ends at 2^31 - 1; 16 leaves room for blocks of a cluster.
-  if (rows.outer * rows.inner > (int64_t{1} << 31) / 16) return absl::FailedPreconditionError("more rows than a grid has");
+  if (rows.outer * rows.inner > (int64_t{1} << 31) / 16)
+    return absl::FailedPreconditionError("more rows than a grid has");
   return absl::OkStatus();
 }
 
@@ -37,7 +38,7 @@ int CudaFamily::MaxCluster(const v1::DeviceInfo& device) {
 }  // namespace cuda
 
 std::vector<const KernelFamily*> CudaFamilies() {
-  return {cuda::SoftmaxKernels()};
+  return {cuda::SoftmaxKernels(), cuda::MatmulKernels(), cuda::NormKernels(), cuda::ConvKernels()};
 }
 
 }  // namespace grove::generate::catalogue

@@ -23,8 +23,8 @@ struct SimtTile {
 };
 std::string GemmSimtText(const SimtTile& tile);
 
-// Tensor cores through mma.sync m16n8k8 on TF32, operands staged by cp.async; products 1 (plain TF32) or 3 (each operand
-// split in two TF32 parts: errors near float32's). Needs compute capability 8.0. Dynamic shared memory.
+// Tensor cores through mma.sync m16n8k8 on TF32, operands staged by cp.async; products 1 (plain TF32) or 3 (each
+// operand split in two TF32 parts: errors near float32's). Needs compute capability 8.0. Dynamic shared memory.
 struct MmaTile {
   int bm = 128, bn = 128, bk = 32, stages = 3, products = 3, group = 8;
 };

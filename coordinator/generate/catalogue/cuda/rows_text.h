@@ -7,8 +7,8 @@
 
 namespace grove::generate::catalogue::cuda {
 
-// kVec and LoadPack / StorePack: kVec neighbouring columns of a row through Load (the prologue) and Finish (the epilogue),
-// which the file must define before. Columns past the end are the caller's business: kVec divides the row.
+// kVec and LoadPack / StorePack: kVec neighbouring columns of a row through Load (the prologue) and Finish (the
+// epilogue), which the file must define before. Columns past the end are the caller's business: kVec divides the row.
 std::string PackText(int vec);
 
 // kThreads-wide block reductions (BlockSum, BlockMax) and, with `cluster` > 1, the cluster's barrier and the read of
@@ -20,8 +20,8 @@ struct OnChip {
   int threads = 0, packs = 0, cluster = 0;
   bool fits = false;
 };
-// With about `elements` columns per thread; grows the cluster first (up to max_cluster), then the share of a thread (up to
-// 64 columns, 32 with 1024 threads: the register file).
+// With about `elements` columns per thread; grows the cluster first (up to max_cluster), then the share of a thread (up
+// to 64 columns, 32 with 1024 threads: the register file).
 OnChip PlanOnChip(int64_t columns, int vec, int threads, int elements, int max_cluster);
 
 }  // namespace grove::generate::catalogue::cuda

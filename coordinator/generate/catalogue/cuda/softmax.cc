@@ -252,9 +252,10 @@ class SoftmaxFamily : public CudaFamily {
     if (rows.inner > 1) {
       list.push_back({.id = "depth",
                       .title = "Let several threads share one strided column",
-                      .description = "Neighbouring threads stay on neighbouring columns, so that reads coalesce, and several "
-                                     "rows of threads walk the softmax dimension together and merge their running maximum "
-                                     "and sum in shared memory: more loads in flight when there are few columns.",
+                      .description =
+                          "Neighbouring threads stay on neighbouring columns, so that reads coalesce, and several "
+                          "rows of threads walk the softmax dimension together and merge their running maximum "
+                          "and sum in shared memory: more loads in flight when there are few columns.",
                       .category = "parallelism",
                       .predicted_speedup = rows.outer * rows.inner < 65536 ? 3.0 : 1.2,
                       .parameters = {{"threads", {2, 4, 8, 16, 32}, 8, 2, "threads"}}});
@@ -262,15 +263,17 @@ class SoftmaxFamily : public CudaFamily {
       if (VectorColumns(rows.n)) {
         list.push_back({.id = "vector_loads",
                         .title = "Read and write four floats at a time",
-                        .description = "16-byte accesses need a quarter of the instructions and keep more bytes in flight "
-                                       "per thread.",
+                        .description =
+                            "16-byte accesses need a quarter of the instructions and keep more bytes in flight "
+                            "per thread.",
                         .category = "memory",
                         .predicted_speedup = 1.3});
       }
       list.push_back({.id = "online",
                       .title = "Find the maximum and the sum in one pass (online softmax)",
-                      .description = "Each thread keeps a running maximum and rescales its sum when the maximum moves, so the "
-                                     "row is read twice instead of three times. Several packs are loaded before they are used.",
+                      .description =
+                          "Each thread keeps a running maximum and rescales its sum when the maximum moves, so the "
+                          "row is read twice instead of three times. Several packs are loaded before they are used.",
                       .category = "memory",
                       .predicted_speedup = 1.3,
                       .parameters = {{"batch", {1, 2, 4, 8}, 4, 1, "packs"}},
@@ -279,9 +282,10 @@ class SoftmaxFamily : public CudaFamily {
         list.push_back({.id = "on_chip",
                         .title = MaxCluster(device) > 1 ? "Keep the row in the registers of a cluster of blocks"
                                                         : "Keep the row in the registers of one block",
-                        .description = "The row is read from memory once and stays in registers until it is written; blocks of "
-                                       "a cluster exchange their maximum and sum through distributed shared memory. Memory "
-                                       "traffic falls to one read and one write.",
+                        .description =
+                            "The row is read from memory once and stays in registers until it is written; blocks of "
+                            "a cluster exchange their maximum and sum through distributed shared memory. Memory "
+                            "traffic falls to one read and one write.",
                         .category = "memory",
                         .predicted_speedup = 1.8,
                         .parameters = {{"elements", {8, 16, 32, 64}, 32, 16, "columns per thread"}},
@@ -290,30 +294,34 @@ class SoftmaxFamily : public CudaFamily {
       if (rows.n <= 1024) {
         list.push_back({.id = "warp_per_row",
                         .title = "Give each row to one warp",
-                        .description = "Short rows leave most of a block idle and pay for two block barriers. A warp reduces by "
-                                       "shuffles alone, and several rows share a block.",
+                        .description =
+                            "Short rows leave most of a block idle and pay for two block barriers. A warp reduces by "
+                            "shuffles alone, and several rows share a block.",
                         .category = "parallelism",
                         .predicted_speedup = rows.n <= 512 ? 3.0 : 1.5,
                         .excludes = {"online", "on_chip"}});
       }
       list.push_back({.id = "threads",
                       .title = "Choose the number of threads of a block",
-                      .description = "More threads shorten each thread's walk and hide latency; fewer leave room for more "
-                                     "blocks on a multiprocessor, whose phases then overlap.",
+                      .description =
+                          "More threads shorten each thread's walk and hide latency; fewer leave room for more "
+                          "blocks on a multiprocessor, whose phases then overlap.",
                       .category = "parallelism",
                       .predicted_speedup = 1.1,
                       .parameters = {{"count", {128, 256, 512, 1024}, 512, 256, "threads"}}});
     }
     list.push_back({.id = "fast_exp",
                     .title = "Use the hardware's exponential",
-                    .description = "ex2.approx with one multiplication instead of expf's range reduction; about 2 units in the "
-                                   "last place for arguments near zero, where softmax has its weight.",
+                    .description =
+                        "ex2.approx with one multiplication instead of expf's range reduction; about 2 units in the "
+                        "last place for arguments near zero, where softmax has its weight.",
                     .category = "precision",
                     .predicted_speedup = 1.05});
     list.push_back({.id = "stream",
                     .title = "Mark the data as streaming",
-                    .description = "Evict-first reads and writes keep data that is used once from displacing what is used again "
-                                   "in the L2 cache.",
+                    .description =
+                        "Evict-first reads and writes keep data that is used once from displacing what is used again "
+                        "in the L2 cache.",
                     .category = "memory",
                     .predicted_speedup = 1.03});
     return list;
@@ -323,23 +331,25 @@ class SoftmaxFamily : public CudaFamily {
     const RowsSpec& rows = *spec.rows;
     std::vector<Start> starts;
     if (rows.inner > 1) {
-      starts.push_back({"One thread per column", "Each thread walks one strided column with an online softmax.", 1.0, {}});
+      starts.push_back(
+          {"One thread per column", "Each thread walks one strided column with an online softmax.", 1.0, {}});
       starts.push_back({"Shared columns", "Eight threads share a column; hardware exponential.", 1.5,
                         MakeRecipe({{"depth", 1}, {"depth.threads", 8}, {"fast_exp", 1}})});
       return starts;
     }
     starts.push_back({"One block per row, three passes",
-                      "256 threads find the maximum, then the sum, then write; the row is read three times.", 0.6, {}});
+                      "256 threads find the maximum, then the sum, then write; the row is read three times.",
+                      0.6,
+                      {}});
     const int vec = VectorColumns(rows.n) ? 1 : 0;
     if (rows.n <= 1024) {
       starts.push_back({"One warp per row", "The row lives in a warp's registers.", 1.5,
                         WithVector(vec, {{"warp_per_row", 1}, {"fast_exp", 1}})});
     }
     if (FitsOnChip(rows, device)) {
-      starts.push_back({"One pass with the row on chip", "Registers of a block or cluster hold the row; memory is read once.",
-                        1.9,
-                        WithVector(vec, {{"on_chip", 1}, {"on_chip.elements", 32}, {"threads", 1}, {"threads.count", 512},
-                                         {"fast_exp", 1}})});
+      starts.push_back({"One pass with the row on chip",
+                        "Registers of a block or cluster hold the row; memory is read once.", 1.9,
+                        WithVector(vec, {{"on_chip", 1}, {"on_chip.elements", 32}, {"stream", 1}, {"fast_exp", 1}})});
     }
     starts.push_back({"Online softmax in two passes", "Running maximum and sum, then the result.", 1.2,
                       WithVector(vec, {{"online", 1}, {"online.batch", 4}, {"threads", 1}, {"threads.count", 1024}})});
@@ -355,10 +365,9 @@ class SoftmaxFamily : public CudaFamily {
     int threads = static_cast<int>(recipe.Get("threads", "count", 256));
 
     Operands operands(spec);
-    const std::string functions =
-        MathPrelude({&spec.prologue, &spec.epilogue}) +
-        ExprFunctions(spec.prologue, &operands, "Load", rows.outer, columns, false, vector) +
-        ExprFunctions(spec.epilogue, &operands, "Finish", rows.outer, columns, true, vector);
+    const std::string functions = MathPrelude({&spec.prologue, &spec.epilogue}) +
+                                  ExprFunctions(spec.prologue, &operands, "Load", rows.outer, columns, false, vector) +
+                                  ExprFunctions(spec.epilogue, &operands, "Finish", rows.outer, columns, true, vector);
     std::map<std::string, std::string> values = {
         {"exp", recipe.Has("fast_exp") ? "__expf" : "expf"},
         {"fill", operands.HostFill()},

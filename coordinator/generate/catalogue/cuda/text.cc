@@ -53,7 +53,7 @@ enum class Group { kSame, kVector, kGather };
 struct Place {
   std::string offset;  // of (row, col), in elements; "" = 0
   Group group = Group::kGather;
-  bool wide = false;   // not broadcast anywhere: read once, so streaming it is right
+  bool wide = false;  // not broadcast anywhere: read once, so streaming it is right
 };
 
 Place Locate(const Expr& expr, const Operand& operand, int64_t rows, int64_t columns) {
@@ -104,22 +104,26 @@ const std::map<std::string, std::string>& MathFunctions() {
       {"g_relu6", "float g_relu6(float x) { return x < 0.0f ? 0.0f : (x > 6.0f ? 6.0f : x); }"},
       {"g_gelu", "float g_gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }"},
       {"g_gelu_tanh",
-       "float g_gelu_tanh(float x) {\n  return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * "
+       "float g_gelu_tanh(float x) {\n  return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x "
+       "* "
        "x)));\n}"},
       {"g_sigmoid", "float g_sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }"},
       {"g_silu", "float g_silu(float x) { return x / (1.0f + __expf(-x)); }"},
       {"g_tanh", "float g_tanh(float x) { return tanhf(x); }"},
       {"g_softplus", "float g_softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }"},
       {"g_softplus_beta",
-       "float g_softplus_beta(float x, float beta, float threshold) {\n  return x * beta > threshold ? x : log1pf(expf(x * "
+       "float g_softplus_beta(float x, float beta, float threshold) {\n  return x * beta > threshold ? x : "
+       "log1pf(expf(x * "
        "beta)) / beta;\n}"},
       {"g_softsign", "float g_softsign(float x) { return x / (1.0f + fabsf(x)); }"},
       {"g_mish", "float g_mish(float x) { return x * tanhf(x > 20.0f ? x : log1pf(expf(x))); }"},
       {"g_hardsigmoid",
-       "float g_hardsigmoid(float x) {\n  const float t = x + 3.0f;\n  return (t < 0.0f ? 0.0f : (t > 6.0f ? 6.0f : t)) / "
+       "float g_hardsigmoid(float x) {\n  const float t = x + 3.0f;\n  return (t < 0.0f ? 0.0f : (t > 6.0f ? 6.0f : "
+       "t)) / "
        "6.0f;\n}"},
       {"g_hardswish",
-       "float g_hardswish(float x) {\n  const float t = x + 3.0f;\n  return x * (t < 0.0f ? 0.0f : (t > 6.0f ? 6.0f : t)) / "
+       "float g_hardswish(float x) {\n  const float t = x + 3.0f;\n  return x * (t < 0.0f ? 0.0f : (t > 6.0f ? 6.0f : "
+       "t)) / "
        "6.0f;\n}"},
       {"g_selu",
        "float g_selu(float x) {\n  return 1.0507009873554805f * (x > 0.0f ? x : 1.6732632423543772f * expm1f(x));\n}"},
@@ -152,7 +156,8 @@ std::string Fill(absl::string_view text, const std::map<std::string, std::string
       continue;
     }
     const size_t end = text.find('$', i + 1);
-    const auto it = end == absl::string_view::npos ? values.end() : values.find(std::string(text.substr(i + 1, end - i - 1)));
+    const auto it =
+        end == absl::string_view::npos ? values.end() : values.find(std::string(text.substr(i + 1, end - i - 1)));
     if (it == values.end()) {
       std::fprintf(stderr, "catalogue: no value for %.*s in a CUDA template\n",
                    static_cast<int>(std::min<size_t>(40, text.size() - i)), text.data() + i);
@@ -247,9 +252,10 @@ std::string ExprFunctions(const Expr& expr, Operands* operands, const std::strin
   std::string result;
   const std::string body = EmitExpr(
       expr, "float", "v", "  ", "",
-      [](const ExprNode& node) { return node.op == "acc" ? std::string("acc") : absl::StrCat("o", node.operand); }, &result);
-  std::string out = absl::StrCat("__device__ __forceinline__ float ", name, "Value(", absl::StrJoin(params, ", "), ") {\n",
-                                 body, "  return ", result, ";\n}\n");
+      [](const ExprNode& node) { return node.op == "acc" ? std::string("acc") : absl::StrCat("o", node.operand); },
+      &result);
+  std::string out = absl::StrCat("__device__ __forceinline__ float ", name, "Value(", absl::StrJoin(params, ", "),
+                                 ") {\n", body, "  return ", result, ";\n}\n");
 
   auto at = [&](size_t i, const std::string& more) {
     const std::string base = operands->Name(expr.operands[i].arg);
@@ -266,12 +272,13 @@ std::string ExprFunctions(const Expr& expr, Operands* operands, const std::strin
       values.push_back(absl::StrCat(places[i].wide ? "Read(" : "__ldg(", at(i, ""), ")"));
     }
   }
-  absl::StrAppend(&out, "__device__ __forceinline__ float ", name, "(const Operands& ops", with_acc ? ", float acc" : "",
-                  ", Index row, Index col) {\n  return ", name, "Value(", absl::StrJoin(values, ", "), ");\n}\n");
+  absl::StrAppend(&out, "__device__ __forceinline__ float ", name, "(const Operands& ops",
+                  with_acc ? ", float acc" : "", ", Index row, Index col) {\n  return ", name, "Value(",
+                  absl::StrJoin(values, ", "), ");\n}\n");
   if (!vector) return out;
 
-  absl::StrAppend(&out, "__device__ __forceinline__ float4 ", name, "4(const Operands& ops", with_acc ? ", float4 acc" : "",
-                  ", Index row, Index col) {\n");
+  absl::StrAppend(&out, "__device__ __forceinline__ float4 ", name, "4(const Operands& ops",
+                  with_acc ? ", float4 acc" : "", ", Index row, Index col) {\n");
   std::vector<std::vector<std::string>> lanes(4);
   const char* const kLanes[] = {"x", "y", "z", "w"};
   if (with_acc) {
@@ -291,8 +298,8 @@ std::string ExprFunctions(const Expr& expr, Operands* operands, const std::strin
                       places[i].wide ? ");\n" : "));\n");
       for (int lane = 0; lane < 4; ++lane) lanes[lane].push_back(absl::StrCat(var, ".", kLanes[lane]));
     } else {
-      absl::StrAppend(&out, "  float ", var, "[4];\n#pragma unroll\n  for (int j = 0; j < 4; ++j, ++col) ", var, "[j] = __ldg(",
-                      at(i, ""), ");\n  col -= 4;\n");
+      absl::StrAppend(&out, "  float ", var, "[4];\n#pragma unroll\n  for (int j = 0; j < 4; ++j, ++col) ", var,
+                      "[j] = __ldg(", at(i, ""), ");\n  col -= 4;\n");
       for (int lane = 0; lane < 4; ++lane) lanes[lane].push_back(absl::StrCat(var, "[", lane, "]"));
     }
   }
@@ -305,7 +312,7 @@ std::string ExprFunctions(const Expr& expr, Operands* operands, const std::strin
 std::string MathPrelude(const std::vector<const Expr*>& exprs) {
   std::set<std::string> called;
   for (const Expr* expr : exprs) {
-    for (const std::string& name : CalledFunctions(*expr)) called.insert(name);
+    for (const std::string& name : CalledFunctions(*expr)) called.insert("g_" + name);
   }
   std::string out;
   for (const std::string& name : called) {
@@ -317,18 +324,20 @@ std::string MathPrelude(const std::vector<const Expr*>& exprs) {
 
 std::string FileHead(const std::string& what, const std::string& settings, int64_t elements, bool stream) {
   std::string out = absl::StrCat("// ", what, "\n// Settings: ", settings.empty() ? "none" : settings,
-                                 "\n#include <cuda_runtime.h>\n#include <grove/kernel.h>\n#include <stdint.h>\n\n", "using Index = ",
-                                 elements > INT32_MAX / 2 ? "long long" : "int", ";\n\n");
+                                 "\n#include <cuda_runtime.h>\n#include <grove/kernel.h>\n#include <stdint.h>\n\n",
+                                 "using Index = ", elements > INT32_MAX / 2 ? "long long" : "int", ";\n\n");
   const std::string hint = stream ? "cs" : "g";
   absl::StrAppend(&out, "__device__ __forceinline__ float Read(const float* p) { return __ld", hint, "(p); }\n",
                   "__device__ __forceinline__ float4 Read4(const float* p) {\n  return __ld", hint,
                   "(reinterpret_cast<const float4*>(p));\n}\n");
   if (stream) {
-    absl::StrAppend(&out, "__device__ __forceinline__ void Write(float* p, float v) { __stcs(p, v); }\n",
-                    "__device__ __forceinline__ void Write4(float* p, float4 v) { __stcs(reinterpret_cast<float4*>(p), v); }\n\n");
+    absl::StrAppend(
+        &out, "__device__ __forceinline__ void Write(float* p, float v) { __stcs(p, v); }\n",
+        "__device__ __forceinline__ void Write4(float* p, float4 v) { __stcs(reinterpret_cast<float4*>(p), v); }\n\n");
   } else {
-    absl::StrAppend(&out, "__device__ __forceinline__ void Write(float* p, float v) { *p = v; }\n",
-                    "__device__ __forceinline__ void Write4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }\n\n");
+    absl::StrAppend(
+        &out, "__device__ __forceinline__ void Write(float* p, float v) { *p = v; }\n",
+        "__device__ __forceinline__ void Write4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }\n\n");
   }
   return out;
 }
@@ -338,7 +347,8 @@ int ArchNumber(const v1::DeviceInfo& device) {
   const size_t start = arch.find_first_of("0123456789");
   if (start == std::string::npos) return 0;
   int number = 0;
-  for (size_t i = start; i < arch.size() && arch[i] >= '0' && arch[i] <= '9'; ++i) number = number * 10 + (arch[i] - '0');
+  for (size_t i = start; i < arch.size() && arch[i] >= '0' && arch[i] <= '9'; ++i)
+    number = number * 10 + (arch[i] - '0');
   return number;
 }
 

@@ -27,10 +27,10 @@ std::string Constants(const std::vector<std::pair<std::string, int64_t>>& values
 class Operands {
  public:
   explicit Operands(const OpSpec& spec) : spec_(spec) {}
-  std::string Name(int arg);          // "ops.in3"; remembers that argument 3 is used
-  bool IsScalar(int arg) const;       // a Python number
-  std::string Struct() const;         // struct Operands { ... };
-  std::string HostFill() const;       // statements that declare and fill `Operands ops` from `args`
+  std::string Name(int arg);     // "ops.in3"; remembers that argument 3 is used
+  bool IsScalar(int arg) const;  // a Python number
+  std::string Struct() const;    // struct Operands { ... };
+  std::string HostFill() const;  // statements that declare and fill `Operands ops` from `args`
 
  private:
   const OpSpec& spec_;
