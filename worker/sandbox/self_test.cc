@@ -152,4 +152,30 @@ SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::
   return report;
 }
 
+LayerState TestCudaInside(const std::shared_ptr<SandboxHost>& host, const std::string& program,
+                          const std::vector<std::string>& device_nodes) {
+  SandboxSpec spec;
+  spec.label = "canary";
+  spec.argv = {program, "--self-test", "--device", "cuda:0"};
+  spec.env = {"PATH=/usr/bin:/bin", "HOME=/tmp", "LC_ALL=C"};
+  if (const char* libraries = getenv("LD_LIBRARY_PATH"); libraries != nullptr) {
+    spec.env.push_back(absl::StrCat("LD_LIBRARY_PATH=", libraries));
+  }
+  spec.read_only = {program};
+  spec.devices = device_nodes;
+  spec.bounds.wall = kProbeWall;
+  spec.bounds.memory_bytes = int64_t{8} << 30;
+  spec.bounds.processes = 256;
+  spec.bounds.output_bytes = kMiB;
+  const Ran ran = Run(host, std::move(spec));
+  LayerState layer;
+  layer.name = "cuda";
+  layer.mechanism = absl::StrJoin(device_nodes, " ");
+  layer.active = ran.status.ok() && ran.ending.kind == Ending::Kind::kExited && ran.ending.exit_code == 0;
+  layer.evidence = layer.active ? absl::StrCat("a kernel ran inside and computed what it should in ",
+                                               static_cast<int>(ran.ending.wall_seconds * 1000), " ms")
+                                : Describe(ran);
+  return layer;
+}
+
 }  // namespace grove::sandbox

@@ -25,8 +25,4 @@ struct SetupOptions {
 // failed to build with the log's last lines. Installs only when everything was built; an older result stays until then.
 absl::Status RunSetup(const SetupOptions& options, std::ostream& out);
 
-// Where a program of ours lies: <state_dir>/libexec/grove when `setup` built it there for this version, else
-// libexec_dir. NOT_FOUND says to run `grove-worker setup`.
-absl::StatusOr<std::string> FindProgram(const WorkerPaths& paths, const std::string& name);
-
 }  // namespace grove::worker

@@ -1,0 +1,156 @@
+#include "worker/pipeline/candidate_pool.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "worker/sandbox/limits.h"
+
+namespace grove::worker {
+namespace {
+
+// To be ready: torch from a cold disk takes half a minute, a native candidate milliseconds. Not on the candidate's clock:
+// none of its code runs yet.
+constexpr absl::Duration kReadyTimeout = absl::Seconds(120);
+// The judge notices run_wall_seconds itself; the sandbox is the backstop for a judge that is busy.
+constexpr absl::Duration kWallGrace = absl::Milliseconds(300);
+
+}  // namespace
+
+sandbox::Bounds CandidateBounds(const v1::Limits& limits) {
+  sandbox::Bounds bounds;
+  bounds.wall = absl::Seconds(limits.run_wall_seconds()) + kWallGrace;
+  bounds.cpu_seconds = limits.run_cpu_seconds();
+  bounds.memory_bytes = limits.memory_bytes();
+  bounds.processes = limits.processes();
+  bounds.disk_bytes = limits.disk_bytes();
+  bounds.output_bytes = limits.output_bytes();
+  return bounds;
+}
+
+std::vector<std::string> ProgramEnvironment(bool cuda, int threads) {
+  std::vector<std::string> env = {"HOME=/tmp", "TMPDIR=/tmp", "USER=grove", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
+                                  "PYTHONUNBUFFERED=1", absl::StrCat("OMP_NUM_THREADS=", threads),
+                                  "OMP_WAIT_POLICY=passive"};
+  std::string path = "/usr/local/bin:/usr/bin:/bin";
+  if (cuda) {
+    // Triton and torch.compile look for the toolkit by these.
+    for (const char* name : {"CUDA_HOME", "CUDA_PATH", "TRITON_PTXAS_PATH"}) {
+      if (const char* value = getenv(name); value != nullptr) env.push_back(absl::StrCat(name, "=", value));
+    }
+    path = absl::StrCat("/usr/local/cuda/bin:", path);
+    // A kernel is loaded whole when its object is, and not at its first, timed, launch.
+    env.push_back("CUDA_MODULE_LOADING=EAGER");
+    env.push_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+  if (const char* libraries = getenv("LD_LIBRARY_PATH"); libraries != nullptr) {
+    env.push_back(absl::StrCat("LD_LIBRARY_PATH=", libraries));
+  }
+  if (const char* cxx = getenv("CXX"); cxx != nullptr) {
+    env.push_back(absl::StrCat("CXX=", cxx));
+    env.push_back(absl::StrCat("CC=", cxx));
+    path = absl::StrCat(std::filesystem::path(cxx).parent_path().string(), ":", path);
+  }
+  env.push_back(absl::StrCat("PATH=", path));
+  return env;
+}
+
+absl::StatusOr<PreparedCandidate> CandidatePool::StartOne(bool python, const v1::Limits& limits) {
+  const std::string& program = python ? config_.python_script : config_.native_program;
+  if (program.empty() || (python && config_.python.empty())) {
+    return absl::FailedPreconditionError(
+        python ? "this worker has no Python with torch, so it cannot run .py candidates (see grove doctor)"
+               : "grove-candidate is not installed here; `grove-worker setup` builds it");
+  }
+  auto [judge_end, candidate_end] = wire::Channel::CreatePair();
+  sandbox::SandboxSpec spec;
+  spec.label = python ? "python" : "native";
+  if (python) spec.argv.push_back(config_.python);
+  for (const std::string& a : {program, std::string("--fd"), std::string("3"), std::string("--device"),
+                               config_.device_argument, std::string("--threads"), absl::StrCat(config_.threads)}) {
+    spec.argv.push_back(a);
+  }
+  const bool cuda = config_.device_argument != "cpu";
+  spec.env = ProgramEnvironment(cuda, config_.threads);
+  spec.read_only = {program};
+  spec.devices = config_.device_nodes;
+  spec.identity = python;
+  if (python) {
+    spec.read_only.insert(spec.read_only.end(), config_.python_folders.begin(), config_.python_folders.end());
+    spec.read_only.push_back(absl::StrCat(std::filesystem::path(program).parent_path().string(), "/extension_key.py"));
+  }
+  spec.fds = {{candidate_end.fd(), 3}};
+  spec.bounds = CandidateBounds(limits);
+  spec.bounds.wall = absl::ZeroDuration();  // it waits, for as long as there is no work
+  spec.bounds.cpu_seconds = 0;
+  auto process = sandbox::SandboxedProcess::Start(config_.host, std::move(spec));
+  if (!process.ok()) return process.status();
+  PreparedCandidate prepared;
+  prepared.process = *std::move(process);
+  prepared.judge_end = std::move(judge_end);
+  prepared.disk_bytes = limits.disk_bytes();
+  return prepared;
+}
+
+void CandidatePool::Restock(bool python) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (waiting_.count(python) > 0) return;
+  }
+  auto next = StartOne(python, config_.default_limits);
+  if (!next.ok()) return;  // Take will try again and say why
+  std::lock_guard<std::mutex> lock(mutex_);
+  waiting_.emplace(python, *std::move(next));
+}
+
+absl::StatusOr<PreparedCandidate> CandidatePool::Take(bool python, const v1::Limits& limits) {
+  PreparedCandidate prepared;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = waiting_.find(python);
+    if (it != waiting_.end()) {
+      prepared = std::move(it->second);
+      waiting_.erase(it);
+    }
+  }
+  // The size of its /tmp cannot be changed, and one that died while waiting is of no use.
+  if (prepared.process != nullptr && (prepared.disk_bytes != limits.disk_bytes() || prepared.process->Ended())) {
+    prepared = PreparedCandidate();
+  }
+  if (prepared.process == nullptr) {
+    auto started = StartOne(python, limits);
+    if (!started.ok()) return started.status();
+    prepared = *std::move(started);
+  }
+  const absl::Time deadline = absl::Now() + kReadyTimeout;
+  for (;;) {
+    pollfd one{prepared.judge_end.fd(), POLLIN, 0};
+    const int ready = poll(&one, 1, 50);
+    if (ready > 0 && (one.revents & POLLIN) != 0) break;
+    const bool ended = prepared.process->Ended();
+    if (ended || absl::Now() > deadline || (ready > 0 && (one.revents & (POLLHUP | POLLERR)) != 0)) {
+      prepared.process->Kill();
+      const sandbox::Ending& ending = prepared.process->Wait();
+      std::string words = ending.err.substr(0, 2000);
+      return absl::InternalError(absl::StrCat("the candidate program did not start (",
+                                              ending.kind == sandbox::Ending::Kind::kLimit ? ending.limit
+                                              : ended ? absl::StrCat("exit ", ending.exit_code)
+                                                      : "no answer",
+                                              ")", words.empty() ? "" : ": ", words));
+    }
+  }
+  prepared.process->SetBounds(CandidateBounds(limits));
+  return prepared;
+}
+
+void CandidatePool::Clear() {
+  std::map<bool, PreparedCandidate> gone;
+  std::lock_guard<std::mutex> lock(mutex_);
+  gone.swap(waiting_);
+}
+
+}  // namespace grove::worker

@@ -1,0 +1,161 @@
+#include "worker/pipeline/judge_process.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "worker/pipeline/candidate_pool.h"
+#include "worker/pipeline/verdict.h"
+
+namespace grove::worker {
+namespace {
+
+// torch from a cold disk, and on a GPU the device's context.
+constexpr absl::Duration kHelloTimeout = absl::Seconds(180);
+// Past the judge's own limit for a problem's code, before it is taken to hang.
+constexpr absl::Duration kLoadGrace = absl::Seconds(30);
+// A problem's code may print; a flood of it ends the judge.
+constexpr int64_t kOutputBytes = int64_t{64} << 20;
+constexpr int64_t kDiskBytes = int64_t{4} << 30;
+constexpr int kProcesses = 2048;
+
+std::string TextOf(const nlohmann::json& body, const char* key) {
+  auto it = body.find(key);
+  return it != body.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeConfig& config) {
+  std::unique_ptr<JudgeProcess> judge(new JudgeProcess);
+  auto [ours, theirs] = wire::Channel::CreatePair();
+  judge->channel_ = std::move(ours);
+  judge->load_seconds_ = config.load_seconds;
+  sandbox::SandboxSpec spec;
+  spec.label = "judge";
+  spec.argv = {config.program, "--fd", "3", "--device", config.device_argument, "--threads", absl::StrCat(config.threads),
+               "--load-seconds", absl::StrCat(config.load_seconds)};
+  if (!config.python.empty()) {
+    spec.argv.push_back("--python");
+    spec.argv.push_back(config.python);
+  }
+  spec.env = ProgramEnvironment(config.device_argument != "cpu", config.threads);
+  spec.read_only = config.read_only;
+  spec.devices = config.device_nodes;
+  spec.identity = true;
+  spec.fds = {{theirs.fd(), 3}};
+  spec.bounds.memory_bytes = config.memory_bytes;
+  spec.bounds.processes = kProcesses;
+  spec.bounds.disk_bytes = kDiskBytes;
+  spec.bounds.output_bytes = kOutputBytes;
+  spec.names = {"judge_wall_seconds", "judge_cpu_seconds", "judge_memory_bytes", "judge_processes", "judge_disk_bytes",
+                "judge_output_bytes"};
+  spec.tick = absl::Milliseconds(200);
+  auto process = sandbox::SandboxedProcess::Start(config.host, std::move(spec));
+  if (!process.ok()) return process.status();
+  judge->process_ = *std::move(process);
+  theirs.Close();
+  wire::ReceiveResult hello = judge->channel_.Receive(absl::ToChronoNanoseconds(kHelloTimeout));
+  if (hello.ok() && TextOf(hello.message.body, "type") == "hello") {
+    judge->hello_ = std::move(hello.message.body);
+    return judge;
+  }
+  if (hello.ok() && TextOf(hello.message.body, "type") == "failed") {
+    return absl::InternalError(absl::StrCat("the judge did not start: ", TextOf(hello.message.body, "message")));
+  }
+  return absl::InternalError(judge->Died(absl::StrCat("the judge did not start: ", hello.error)).message);
+}
+
+JudgeAnswer JudgeProcess::Died(const std::string& what) {
+  broken_ = true;
+  process_->WaitFor(absl::Milliseconds(500));
+  process_->Kill();
+  const sandbox::Ending& ending = process_->Wait();
+  JudgeAnswer answer;
+  answer.kind = JudgeAnswer::Kind::kDied;
+  std::string how;
+  switch (ending.kind) {
+    case sandbox::Ending::Kind::kLimit:
+      how = absl::StrCat("it reached ", ending.limit, " = ", ending.limit_set);
+      break;
+    case sandbox::Ending::Kind::kSignaled:
+      how = absl::StrCat("it was ended by ", sandbox::SignalName(ending.signal));
+      break;
+    case sandbox::Ending::Kind::kExited:
+      how = absl::StrCat("it exited with code ", ending.exit_code);
+      break;
+    case sandbox::Ending::Kind::kKilled:
+      how = "it was killed";
+      break;
+  }
+  std::string words = ending.err.size() > 2000 ? ending.err.substr(ending.err.size() - 2000) : ending.err;
+  answer.message = RepairUtf8(absl::StrCat(what, " (", how, ")", words.empty() ? "" : ": ", words), 4096);
+  return answer;
+}
+
+JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
+                                const Cancelled& cancelled) {
+  for (;;) {
+    if (cancelled && cancelled()) {
+      broken_ = true;  // whatever it says from now on belongs to a request that nobody waits for
+      process_->Kill();
+      return {JudgeAnswer::Kind::kInfrastructure, {}, "cancelled"};
+    }
+    const absl::Time now = absl::Now();
+    if (now > deadline) return Died("the judge did not answer in time");
+    // Short waits, so that a cancellation is seen.
+    const absl::Duration wait = std::min<absl::Duration>(deadline - now, absl::Milliseconds(100));
+    wire::ReceiveResult received = channel_.Receive(absl::ToChronoNanoseconds(wait));
+    if (received.status == wire::ReceiveStatus::kTimeout) continue;
+    if (!received.ok()) return Died(absl::StrCat("the judge ended: ", received.error));
+    nlohmann::json& body = received.message.body;
+    const std::string type = TextOf(body, "type");
+    auto it = body.find("id");
+    if (it == body.end() || !it->is_number_integer() || it->get<int64_t>() != id) continue;
+    if (type == "progress") {
+      if (on_progress) on_progress(RepairUtf8(TextOf(body, "stage"), 64), RepairUtf8(TextOf(body, "detail"), 256));
+      continue;
+    }
+    if (type == wanted) return {JudgeAnswer::Kind::kDone, std::move(body), ""};
+    if (type == "failed") {
+      std::string message = TextOf(body, "message");
+      const std::string detail = TextOf(body, "detail");
+      if (!detail.empty() && detail != message) absl::StrAppend(&message, "\n", detail);
+      const bool problem = TextOf(body, "kind") == "problem";
+      return {problem ? JudgeAnswer::Kind::kProblem : JudgeAnswer::Kind::kInfrastructure, {},
+              RepairUtf8(std::move(message), 64 << 10)};
+    }
+    return Died(absl::StrCat("the judge said ", type.substr(0, 40), " where ", wanted, " was due"));
+  }
+}
+
+JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationOptions& options,
+                               const Cancelled& cancelled) {
+  auto problem_json = ToJson(problem);
+  auto options_json = ToJson(options);
+  if (!problem_json.ok()) return {JudgeAnswer::Kind::kProblem, {}, "the problem's source is not UTF-8 text"};
+  if (!options_json.ok()) return {JudgeAnswer::Kind::kInfrastructure, {}, std::string(options_json.status().message())};
+  const int64_t id = next_id_++;
+  if (auto error = channel_.Send(
+          {{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}})) {
+    return Died(absl::StrCat("the judge took no problem: ", *error));
+  }
+  return Await(id, "loaded", absl::Now() + absl::Seconds(load_seconds_) + kLoadGrace, nullptr, cancelled);
+}
+
+JudgeAnswer JudgeProcess::Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate,
+                                   absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled) {
+  auto options_json = ToJson(options);
+  if (!options_json.ok()) return {JudgeAnswer::Kind::kInfrastructure, {}, std::string(options_json.status().message())};
+  const int64_t id = next_id_++;
+  const int fd = candidate.fd();
+  const nlohmann::json body = {{"type", "evaluate"},
+                               {"id", id},
+                               {"candidate", {{"kind", python ? "python" : "native"}}},
+                               {"options", *options_json}};
+  if (auto error = channel_.Send(body, std::span<const int>(&fd, 1))) {
+    return Died(absl::StrCat("the judge took no candidate: ", *error));
+  }
+  candidate.Close();
+  return Await(id, "result", deadline, on_progress, cancelled);
+}
+
+}  // namespace grove::worker

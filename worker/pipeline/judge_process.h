@@ -1,0 +1,71 @@
+// One grove-judge in its sandbox, from the worker's side: one problem for life.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/status/statusor.h"
+#include "common/wire/channel.h"
+#include "grove/v1/types.pb.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace grove::worker {
+
+struct JudgeConfig {
+  std::shared_ptr<sandbox::SandboxHost> host;
+  std::string program;             // grove-judge
+  std::string python;              // may be empty: native problems need none
+  std::vector<std::string> read_only;
+  std::vector<std::string> device_nodes;
+  std::string device_argument;
+  int threads = 1;
+  int64_t memory_bytes = 0;
+  double load_seconds = 300;       // a problem's own code may take so long
+};
+
+// What came of one request.
+struct JudgeAnswer {
+  enum class Kind { kDone, kProblem, kInfrastructure, kDied };
+  Kind kind = Kind::kInfrastructure;
+  nlohmann::json body;     // kDone: the frame
+  std::string message;     // otherwise: what happened, for people
+};
+
+// Owned by the device thread; Kill may be called from anywhere.
+class JudgeProcess {
+ public:
+  using OnProgress = std::function<void(const std::string& stage, const std::string& detail)>;
+  using Cancelled = std::function<bool()>;
+
+  // Starts it and waits for its hello. INTERNAL with its last words when it does not come.
+  static absl::StatusOr<std::unique_ptr<JudgeProcess>> Start(const JudgeConfig& config);
+
+  // kDone's body is the `loaded` frame. kProblem: the problem is at fault.
+  JudgeAnswer Load(const v1::Problem& problem, const v1::EvaluationOptions& options, const Cancelled& cancelled);
+  // Hands over the candidate's socket. kDone's body is the `result` frame. `deadline` is the backstop for a judge that hangs.
+  JudgeAnswer Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate, absl::Time deadline,
+                       const OnProgress& on_progress, const Cancelled& cancelled);
+
+  const nlohmann::json& hello() const { return hello_; }
+  bool Alive() { return !broken_ && !process_->Ended(); }
+  sandbox::SandboxedProcess& process() { return *process_; }
+
+ private:
+  JudgeProcess() = default;
+  JudgeAnswer Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
+                    const Cancelled& cancelled);
+  JudgeAnswer Died(const std::string& what);
+
+  std::unique_ptr<sandbox::SandboxedProcess> process_;
+  wire::Channel channel_;
+  nlohmann::json hello_;
+  int64_t next_id_ = 1;
+  double load_seconds_ = 300;
+  bool broken_ = false;
+};
+
+}  // namespace grove::worker

@@ -1,0 +1,697 @@
+// Theory of operation. Work enters `build_queue_` (evaluations) or `device_queue_` (descriptions). Build threads turn the
+// first into the second; the one device thread takes them in order, so the device is used by one candidate at a time. A piece of work
+// is owned by whoever took it off a queue; `running_` holds what Cancel and Running need to know. Results leave from
+// the thread that made them, exactly one per piece of work, none once it is cancelled.
+#include "worker/pipeline/pipeline.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/files.h"
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
+#include "worker/build/builder.h"
+#include "worker/device/device.h"
+#include "worker/device/toolchain.h"
+#include "worker/pipeline/candidate_pool.h"
+#include "worker/pipeline/judge_process.h"
+#include "worker/pipeline/programs.h"
+#include "worker/pipeline/verdict.h"
+#include "worker/sandbox/limits.h"
+#include "worker/sandbox/self_test.h"
+
+namespace grove::worker {
+namespace {
+
+// Judges kept warm: the search's problem, and one more for a `grove eval` beside it. Each holds a reference with its data.
+constexpr size_t kWarmJudges = 2;
+// A judge that dies so often in a row on one problem is the problem's doing.
+constexpr int kMaxJudgeDeaths = 3;
+// After a candidate's own time is up the judge has only statistics left to do; past this it hangs.
+constexpr absl::Duration kJudgeGrace = absl::Seconds(60);
+// A candidate that closed its channel is given this long to end by itself, so that its signal is known.
+constexpr absl::Duration kEndGrace = absl::Milliseconds(500);
+// After Cancel the judge is given this long to notice that the candidate is gone.
+constexpr absl::Duration kCancelGrace = absl::Seconds(5);
+constexpr absl::Duration kCanaryWall = absl::Seconds(30);
+constexpr absl::Duration kQuarantineRetry = absl::Seconds(30);
+constexpr size_t kMaxStageSamples = 10000;  // between two Stats calls
+
+std::string KeyOf(const v1::Lease& lease) { return absl::StrCat(lease.work(), "#", lease.attempt()); }
+
+struct Work {
+  v1::Assignment assignment;
+  std::atomic<bool> cancelled{false};
+  v1::Limits limits;                       // every field set
+  std::string problem_sha256, candidate_sha256;
+  std::optional<build::BuildOutcome> built;
+  std::vector<std::pair<std::string, double>> stages;
+};
+
+absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
+  wire::UniqueFd fd(memfd_create("grove-object", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return ErrnoStatus(errno, "cannot make a memfd");
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = write(fd.get(), content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return ErrnoStatus(errno, "cannot fill a memfd");
+    done += static_cast<size_t>(n);
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+    return ErrnoStatus(errno, "cannot seal a memfd");
+  }
+  return fd;
+}
+
+class PipelineImpl : public Pipeline {
+ public:
+  PipelineImpl(PipelineOptions options, OnProgress on_progress, OnResult on_result)
+      : options_(std::move(options)), on_progress_(std::move(on_progress)), on_result_(std::move(on_result)) {}
+  ~PipelineImpl() override;
+
+  absl::Status Init();
+
+  void Submit(v1::Assignment assignment) override;
+  void Cancel(const v1::Lease& lease) override;
+  std::vector<v1::Lease> Running() const override;
+  const v1::DeviceInfo& Device() const override { return device_; }
+  std::vector<std::string> SandboxLayers() const override { return self_test_.ActiveNames(); }
+  int Capacity() const override { return 1 + options_.build_slots; }
+  PipelineStats Stats() override;
+
+ private:
+  using WorkPtr = std::shared_ptr<Work>;
+
+  // Both return an empty pointer when the pipeline ends.
+  WorkPtr Take(std::deque<WorkPtr>* queue);
+  void BuildLoop();
+  void DeviceLoop();
+  void BuildOne(const WorkPtr& work);
+  void Describe(const WorkPtr& work);
+  void Evaluate(const WorkPtr& work);
+
+  // The warm judge for this work's problem, made if needed. Otherwise a problem error or an infrastructure failure is in `result`.
+  struct WarmJudge {
+    std::string problem;  // key
+    std::unique_ptr<JudgeProcess> judge;
+    v1::ProblemDescription description;
+  };
+  WarmJudge* GetJudge(const WorkPtr& work, const v1::Problem& problem, const v1::EvaluationOptions& options,
+                      v1::WorkResult* result);
+  void DropJudge(const std::string& problem);
+  // A death of the judge: an infrastructure failure, or the problem's own fault once it repeats.
+  void JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result);
+
+  bool CanaryPasses();
+  void CheckDeviceAfterFault();
+
+  void Finish(const WorkPtr& work, v1::WorkResult result);
+  void Fail(const WorkPtr& work, const std::string& why);
+  void FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation);
+  void Progress(const WorkPtr& work, const std::string& stage, const std::string& detail);
+  void SetSlot(const std::string& state);
+  void RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin);
+
+  PipelineOptions options_;
+  const OnProgress on_progress_;
+  const OnResult on_result_;
+  v1::DeviceInfo device_;
+  std::shared_ptr<sandbox::SandboxHost> host_;
+  sandbox::SelfTestReport self_test_;
+  std::unique_ptr<build::Builder> builder_;
+  std::unique_ptr<CandidatePool> pool_;
+  JudgeConfig judge_config_;
+  std::string candidate_program_;
+  int threads_ = 1;
+
+  // Device thread only.
+  std::list<WarmJudge> judges_;  // most recently used first
+  std::map<std::string, int> judge_deaths_;
+  absl::Time next_canary_ = absl::InfinitePast();
+  bool quarantined_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::deque<WorkPtr> build_queue_, device_queue_;  // bounded by the leases that the coordinator gives: Capacity()
+  std::map<std::string, WorkPtr> running_;
+  PipelineStats stats_;
+  std::map<std::string, int64_t> verdicts_;
+  std::map<std::string, std::vector<double>> stage_seconds_;
+  absl::Time busy_since_ = absl::InfiniteFuture();
+
+  std::vector<std::thread> threads_running_;
+};
+
+PipelineImpl::~PipelineImpl() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    for (auto& [key, work] : running_) work->cancelled = true;
+  }
+  changed_.notify_all();
+  for (std::thread& t : threads_running_) t.join();
+  judges_.clear();
+}
+
+absl::Status PipelineImpl::Init() {
+  GROVE_ASSIGN_OR_RETURN(device_, device::Detect(options_.device));
+  const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
+  threads_ = sandbox::UsableThreads();
+  if (options_.build_slots <= 0) options_.build_slots = std::clamp(threads_ / 2, 1, 8);
+  if (options_.paths.state_dir.empty()) return absl::InvalidArgumentError("a worker needs a state folder");
+  GROVE_RETURN_IF_ERROR(MakeDirs(options_.paths.state_dir));
+  GROVE_ASSIGN_OR_RETURN(candidate_program_, FindProgram(options_.paths, "grove-candidate"));
+  GROVE_ASSIGN_OR_RETURN(judge_config_.program, FindProgram(options_.paths, "grove-judge"));
+  GROVE_ASSIGN_OR_RETURN(const std::string probe, FindProgram(options_.paths, "grove-sandbox-probe"));
+
+  sandbox::SandboxHost::Options host_options;
+  host_options.libexec_dir = options_.paths.libexec_dir;
+  host_options.allow_weak = options_.allow_weak_sandbox;
+  GROVE_ASSIGN_OR_RETURN(host_, sandbox::SandboxHost::Create(host_options));
+  self_test_ = sandbox::RunSelfTest(host_, probe);
+  const std::vector<std::string> nodes = device::CudaNodes(device_);
+  if (cuda) self_test_.layers.push_back(sandbox::TestCudaInside(host_, candidate_program_, nodes));
+  if (absl::Status status = self_test_.Required(); !status.ok()) {
+    if (!options_.allow_weak_sandbox) return status;
+    LogWarning("worker", "WEAK SANDBOX, for trusted kernels only: ", std::string(status.message()));
+  }
+
+  build::BuilderOptions builder;
+  builder.host = host_;
+  builder.include_dir = options_.paths.include_dir;
+  builder.libexec_dir = options_.paths.libexec_dir;
+  builder.cache_dir = absl::StrCat(options_.paths.state_dir, "/build-cache");
+  if (auto cxx = device::FindCxx(options_.cxx); cxx.ok()) {
+    builder.cxx = *cxx;
+  } else {
+    builder.cxx_missing = std::string(cxx.status().message());
+    if (!cuda) return cxx.status();
+  }
+  if (cuda) {
+    auto nvcc = device::FindNvcc(options_.nvcc);
+    if (!nvcc.ok()) return nvcc.status();
+    builder.nvcc = *nvcc;
+  }
+  std::string python_script;
+  auto python = device::FindPython(options_.python, absl::StrCat(options_.paths.state_dir, "/cache"));
+  if (python.ok()) {
+    builder.python = *python;
+    device_.set_torch(python->torch_version);
+    if (auto script = FindProgram(options_.paths, "grove-candidate-python"); script.ok()) python_script = *script;
+  } else {
+    builder.python_missing = std::string(python.status().message());
+    LogWarning("worker", "no .py problems or candidates here: ", builder.python_missing);
+  }
+  builder.device = device_;
+  const v1::Limits defaults = sandbox::FillLimits({}, options_.default_limits, device_.kind());
+
+  CandidateConfig candidates;
+  candidates.host = host_;
+  candidates.native_program = candidate_program_;
+  candidates.python_script = python_script;
+  candidates.device_nodes = nodes;
+  candidates.device_argument = device::DeviceArgument(device_);
+  candidates.threads = threads_;
+  candidates.default_limits = defaults;
+
+  judge_config_.host = host_;
+  judge_config_.device_nodes = nodes;
+  judge_config_.device_argument = candidates.device_argument;
+  judge_config_.threads = threads_;
+  judge_config_.memory_bytes =
+      options_.judge_memory_bytes > 0 ? options_.judge_memory_bytes : sandbox::DefaultJudgeMemoryBytes();
+  judge_config_.read_only = {judge_config_.program.substr(0, judge_config_.program.rfind('/'))};
+  if (python.ok()) {
+    candidates.python = python->path;
+    candidates.python_folders = python->folders;
+    judge_config_.python = python->path;
+    judge_config_.read_only.insert(judge_config_.read_only.end(), python->folders.begin(), python->folders.end());
+  }
+  if (builder.cxx.has_value()) {
+    // torch.compile and Triton build what they generate; the judge's baselines and Python candidates need a compiler.
+    judge_config_.read_only.insert(judge_config_.read_only.end(), builder.cxx->folders.begin(), builder.cxx->folders.end());
+    candidates.python_folders.insert(candidates.python_folders.end(), builder.cxx->folders.begin(),
+                                     builder.cxx->folders.end());
+  }
+  if (builder.nvcc.has_value()) {
+    judge_config_.read_only.insert(judge_config_.read_only.end(), builder.nvcc->folders.begin(),
+                                   builder.nvcc->folders.end());
+    candidates.python_folders.insert(candidates.python_folders.end(), builder.nvcc->folders.begin(),
+                                     builder.nvcc->folders.end());
+  }
+  GROVE_ASSIGN_OR_RETURN(builder_, build::Builder::Create(builder));
+  device_.set_toolkit(builder_->Toolkit());
+  pool_ = std::make_unique<CandidatePool>(std::move(candidates));
+  pool_->Restock(false);
+
+  stats_.slot_state = "idle";
+  for (const sandbox::LayerState& layer : self_test_.layers) stats_.sandbox_layers.emplace_back(layer.name, layer.active);
+  for (int i = 0; i < options_.build_slots; ++i) threads_running_.emplace_back([this] { BuildLoop(); });
+  threads_running_.emplace_back([this] { DeviceLoop(); });
+  return absl::OkStatus();
+}
+
+// ------------------------------------------------------------------------------------------------------------- queues
+
+void PipelineImpl::Submit(v1::Assignment assignment) {
+  auto work = std::make_shared<Work>();
+  work->assignment = std::move(assignment);
+  const v1::Assignment& a = work->assignment;
+  const v1::EvaluationOptions& options = a.has_evaluate() ? a.evaluate().options() : a.describe().options();
+  work->limits = sandbox::FillLimits(options.limits(), options_.default_limits, device_.kind());
+  const v1::Problem& problem = a.has_evaluate() ? a.evaluate().problem() : a.describe().problem();
+  work->problem_sha256 = Sha256Hex(problem.source());
+  if (a.has_evaluate()) work->candidate_sha256 = Sha256Hex(a.evaluate().candidate().source());
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return;
+    running_[KeyOf(a.lease())] = work;
+    (a.has_evaluate() ? build_queue_ : device_queue_).push_back(work);
+  }
+  changed_.notify_all();
+}
+
+void PipelineImpl::Cancel(const v1::Lease& lease) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = running_.find(KeyOf(lease));
+  if (it == running_.end()) return;
+  it->second->cancelled = true;
+  running_.erase(it);
+  const auto drop = [](std::deque<WorkPtr>* queue) {
+    queue->erase(std::remove_if(queue->begin(), queue->end(), [](const WorkPtr& w) { return w->cancelled.load(); }),
+                 queue->end());
+  };
+  drop(&build_queue_);
+  drop(&device_queue_);
+}
+
+std::vector<v1::Lease> PipelineImpl::Running() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<v1::Lease> leases;
+  for (const auto& [key, work] : running_) leases.push_back(work->assignment.lease());
+  return leases;
+}
+
+PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || !queue->empty(); });
+  if (stopping_) return nullptr;
+  WorkPtr work = queue->front();
+  queue->pop_front();
+  return work;
+}
+
+void PipelineImpl::Finish(const WorkPtr& work, v1::WorkResult result) {
+  *result.mutable_lease() = work->assignment.lease();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (work->cancelled) return;
+    running_.erase(KeyOf(work->assignment.lease()));
+    if (result.has_evaluation()) ++verdicts_[v1::Verdict_Name(result.evaluation().verdict())];
+    if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure) ++stats_.infrastructure_failures_total;
+  }
+  on_result_(std::move(result));
+}
+
+void PipelineImpl::Fail(const WorkPtr& work, const std::string& why) {
+  LogWarning("worker", work->assignment.lease().work(), ": infrastructure failure: ", why.substr(0, 500));
+  v1::WorkResult result;
+  result.set_infrastructure_failure(RepairUtf8(why, 64 << 10));
+  Finish(work, std::move(result));
+}
+
+void PipelineImpl::FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation) {
+  *evaluation.mutable_device() = device_;
+  evaluation.set_grove_version(kVersion);
+  evaluation.set_problem_sha256(work->problem_sha256);
+  evaluation.set_candidate_sha256(work->candidate_sha256);
+  evaluation.set_attempt(work->assignment.lease().attempt());
+  if (work->built.has_value() && !evaluation.has_build()) *evaluation.mutable_build() = work->built->report;
+  // The worker's stages first, then what the judge measured of its own.
+  google::protobuf::RepeatedPtrField<v1::StageTime> judged;
+  judged.Swap(evaluation.mutable_stages());
+  for (const auto& [stage, seconds] : work->stages) {
+    v1::StageTime* time = evaluation.add_stages();
+    time->set_stage(stage);
+    time->set_seconds(seconds);
+  }
+  for (v1::StageTime& time : judged) *evaluation.add_stages() = std::move(time);
+  Sanitise(&evaluation);
+  v1::WorkResult result;
+  *result.mutable_evaluation() = std::move(evaluation);
+  Finish(work, std::move(result));
+}
+
+void PipelineImpl::Progress(const WorkPtr& work, const std::string& stage, const std::string& detail) {
+  if (work->cancelled || !on_progress_) return;
+  v1::WorkerProgress progress;
+  *progress.mutable_lease() = work->assignment.lease();
+  progress.set_stage(stage);
+  progress.set_detail(detail);
+  on_progress_(progress);
+}
+
+void PipelineImpl::SetSlot(const std::string& state) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.slot_state = state;
+}
+
+void PipelineImpl::RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin) {
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  work->stages.emplace_back(stage, seconds);
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<double>& samples = stage_seconds_[stage];
+  if (samples.size() < kMaxStageSamples) samples.push_back(seconds);
+}
+
+PipelineStats PipelineImpl::Stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  PipelineStats stats = stats_;
+  for (const auto& [verdict, count] : verdicts_) stats.verdicts_total.emplace_back(verdict, count);
+  for (auto& [stage, seconds] : stage_seconds_) stats.stage_seconds.emplace_back(stage, std::move(seconds));
+  stage_seconds_.clear();
+  if (busy_since_ < absl::Now()) stats.busy_seconds_total += absl::ToDoubleSeconds(absl::Now() - busy_since_);
+  return stats;
+}
+
+// -------------------------------------------------------------------------------------------------------------- build
+
+void PipelineImpl::BuildLoop() {
+  while (WorkPtr work = Take(&build_queue_)) BuildOne(work);
+}
+
+void PipelineImpl::BuildOne(const WorkPtr& work) {
+  if (work->cancelled) return;
+  Progress(work, "build", "");
+  const absl::Time begin = absl::Now();
+  absl::StatusOr<build::BuildOutcome> outcome =
+      builder_->Build(work->assignment.evaluate().candidate(), work->limits, [&] { return work->cancelled.load(); });
+  RecordStage(work, "build", begin);
+  if (work->cancelled) return;
+  if (!outcome.ok()) return Fail(work, absl::StrCat("build: ", outcome.status().message()));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++stats_.builds_total;
+    ++(outcome->report.cached() ? stats_.build_cache_hits_total : stats_.build_cache_misses_total);
+  }
+  if (!outcome->report.ok()) return FinishEvaluation(work, ResultOfFailedBuild(*outcome));
+  work->built = *std::move(outcome);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_ || work->cancelled) return;
+    device_queue_.push_back(work);
+  }
+  changed_.notify_all();
+}
+
+// ------------------------------------------------------------------------------------------------------------- device
+
+void PipelineImpl::DeviceLoop() {
+  while (WorkPtr work = Take(&device_queue_)) {
+    if (work->cancelled) continue;
+    if (quarantined_ && absl::Now() >= next_canary_) CheckDeviceAfterFault();
+    if (quarantined_) {
+      Fail(work, absl::StrCat("device ", device_.name(), " is quarantined: it failed its test after a fault"));
+      continue;
+    }
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      busy_since_ = absl::Now();
+    }
+    if (work->assignment.has_evaluate()) {
+      Evaluate(work);
+    } else {
+      Describe(work);
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    stats_.busy_seconds_total += absl::ToDoubleSeconds(absl::Now() - busy_since_);
+    busy_since_ = absl::InfiniteFuture();
+    if (!quarantined_) stats_.slot_state = "idle";
+  }
+  pool_->Clear();
+}
+
+void PipelineImpl::DropJudge(const std::string& problem) {
+  judges_.remove_if([&](const WarmJudge& j) { return j.problem == problem; });
+}
+
+void PipelineImpl::JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result) {
+  DropJudge(problem);
+  if (judge_deaths_.size() > 1000) judge_deaths_.clear();
+  const int deaths = ++judge_deaths_[problem];
+  LogWarning("worker", "judge: ", message.substr(0, 500));
+  if (deaths >= kMaxJudgeDeaths) {
+    judge_deaths_.erase(problem);
+    result->set_problem_error(RepairUtf8(
+        absl::StrCat("the judge died ", deaths, " times in a row on this problem; the last time: ", message), 64 << 10));
+  } else {
+    result->set_infrastructure_failure(RepairUtf8(message, 64 << 10));
+  }
+}
+
+PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::Problem& problem,
+                                                const v1::EvaluationOptions& options, v1::WorkResult* result) {
+  const std::string key = Sha256HexOfParts({absl::StrCat(problem.format()), problem.name(), problem.source()});
+  for (auto it = judges_.begin(); it != judges_.end(); ++it) {
+    if (it->problem != key) continue;
+    if (!it->judge->Alive()) {
+      judges_.erase(it);
+      break;
+    }
+    judges_.splice(judges_.begin(), judges_, it);
+    return &judges_.front();
+  }
+  // Two references with their data must not be in memory beside a third.
+  while (judges_.size() >= kWarmJudges) judges_.pop_back();
+  Progress(work, "prepare", "the reference");
+  const absl::Time begin = absl::Now();
+  auto judge = JudgeProcess::Start(judge_config_);
+  if (!judge.ok()) {
+    result->set_infrastructure_failure(RepairUtf8(std::string(judge.status().message()), 64 << 10));
+    return nullptr;
+  }
+  JudgeAnswer answer = (*judge)->Load(problem, options, [&] { return work->cancelled.load(); });
+  switch (answer.kind) {
+    case JudgeAnswer::Kind::kDone:
+      break;
+    case JudgeAnswer::Kind::kProblem:
+      result->set_problem_error(answer.message);
+      return nullptr;
+    case JudgeAnswer::Kind::kInfrastructure:
+      result->set_infrastructure_failure(answer.message);
+      return nullptr;
+    case JudgeAnswer::Kind::kDied: {
+      const sandbox::Ending& ending = (*judge)->process().Wait();
+      if (ending.kind == sandbox::Ending::Kind::kLimit) {
+        result->set_problem_error(absl::StrCat("the problem needs more than the judge may have: ", answer.message));
+      } else {
+        JudgeDied(key, answer.message, result);
+      }
+      return nullptr;
+    }
+  }
+  WarmJudge warm;
+  warm.problem = key;
+  const nlohmann::json empty = nlohmann::json::object();
+  auto description = ParseDescription(answer.body.contains("description") ? answer.body["description"] : empty);
+  if (!description.ok()) {
+    result->set_infrastructure_failure(std::string(description.status().message()));
+    return nullptr;
+  }
+  warm.description = *std::move(description);
+  warm.judge = *std::move(judge);
+  // What only a process with the device open can know.
+  const nlohmann::json& hello = warm.judge->hello();
+  if (hello.contains("device") && hello["device"].is_object()) {
+    const nlohmann::json& d = hello["device"];
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (device_.multiprocessors() == 0 && d.contains("multiprocessors") && d["multiprocessors"].is_number_integer()) {
+      device_.set_multiprocessors(d["multiprocessors"].get<int>());
+    }
+    if (device_.l2_bytes() == 0 && d.contains("l2_bytes") && d["l2_bytes"].is_number_integer()) {
+      device_.set_l2_bytes(d["l2_bytes"].get<int64_t>());
+    }
+    if (hello.contains("torch") && hello["torch"].is_string()) device_.set_torch(hello["torch"].get<std::string>());
+  }
+  warm.description.set_sha256(work->problem_sha256);
+  *warm.description.mutable_device() = device_;
+  judges_.push_front(std::move(warm));
+  RecordStage(work, "prepare", begin);
+  return &judges_.front();
+}
+
+void PipelineImpl::Describe(const WorkPtr& work) {
+  SetSlot("checking");
+  const v1::DescribeWork& describe = work->assignment.describe();
+  v1::EvaluationOptions options = describe.options();
+  *options.mutable_limits() = work->limits;
+  v1::WorkResult result;
+  WarmJudge* judge = GetJudge(work, describe.problem(), options, &result);
+  if (judge != nullptr) {
+    judge_deaths_.erase(judge->problem);
+    *result.mutable_description() = judge->description;
+  }
+  Finish(work, std::move(result));
+}
+
+void PipelineImpl::Evaluate(const WorkPtr& work) {
+  SetSlot("checking");
+  const v1::EvaluateWork& evaluate = work->assignment.evaluate();
+  const bool python = evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  v1::EvaluationOptions options = evaluate.options();
+  *options.mutable_limits() = work->limits;
+
+  v1::WorkResult failure;
+  WarmJudge* judge = GetJudge(work, evaluate.problem(), options, &failure);
+  if (judge == nullptr) return Finish(work, std::move(failure));
+
+  const absl::Time begin = absl::Now();
+  auto candidate = pool_->Take(python, work->limits);
+  if (!candidate.ok()) return Fail(work, std::string(candidate.status().message()));
+  RecordStage(work, "start", begin);
+
+  // The program goes ahead of the judge's first word, through the same socket.
+  std::vector<wire::UniqueFd> objects;
+  std::vector<int> fds;
+  nlohmann::json program;
+  if (python) {
+    program = {{"type", "program"}, {"kind", "python"}, {"source", evaluate.candidate().source()},
+               {"extensions", nlohmann::json::array()}};
+  } else {
+    program = {{"type", "program"}, {"kind", "native"}, {"entry", "grove_kernel"}};
+  }
+  for (const build::BuiltObject& object : work->built->objects) {
+    auto fd = SealedMemfd(object.content);
+    if (!fd.ok()) return Fail(work, std::string(fd.status().message()));
+    if (python) program["extensions"].push_back({{"key", object.key}, {"name", object.name}});
+    fds.push_back(fd->get());
+    objects.push_back(*std::move(fd));
+  }
+  if (auto error = candidate->judge_end.Send(program, fds)) {
+    return Fail(work, absl::StrCat("the candidate program took no work: ", *error));
+  }
+  objects.clear();
+
+  absl::Time cancelled_at = absl::InfiniteFuture();
+  const auto cancelled = [&] {
+    if (!work->cancelled) return false;
+    if (cancelled_at == absl::InfiniteFuture()) {
+      // The candidate dies at once, the judge notices and stays warm.
+      cancelled_at = absl::Now();
+      candidate->process->Kill();
+    }
+    return absl::Now() - cancelled_at > kCancelGrace;
+  };
+  std::string stage;
+  absl::Time stage_begin = absl::Now();
+  const auto on_progress = [&](const std::string& name, const std::string& detail) {
+    if (name != stage) {
+      stage = name;
+      stage_begin = absl::Now();
+      SetSlot(name == "time" ? "timing" : "checking");
+    }
+    Progress(work, name, detail);
+  };
+  const absl::Time judged_from = absl::Now();
+  const absl::Time deadline = judged_from + absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
+  JudgeAnswer answer = judge->judge->Evaluate(python, options, std::move(candidate->judge_end), deadline, on_progress, cancelled);
+  RecordStage(work, "judge", judged_from);
+
+  std::string ended;
+  if (answer.kind == JudgeAnswer::Kind::kDone && answer.body.contains("ended") && answer.body["ended"].is_string()) {
+    ended = answer.body["ended"].get<std::string>();
+  }
+  const bool gone = ended == "candidate_gone";
+  // Whatever it is doing; a process that is already on its way out may name its own end first.
+  if (gone) candidate->process->WaitFor(kEndGrace);
+  candidate->process->Kill();
+  const sandbox::Ending ending = candidate->process->Wait();
+  candidate->process.reset();
+
+  bool faulted = ending.unreaped;
+  if (work->cancelled) {
+    if (!judge->judge->Alive()) DropJudge(judge->problem);
+  } else if (answer.kind == JudgeAnswer::Kind::kDied) {
+    v1::WorkResult result;
+    JudgeDied(judge->problem, answer.message, &result);
+    faulted = true;
+    Finish(work, std::move(result));
+  } else if (answer.kind != JudgeAnswer::Kind::kDone) {
+    // It may still hold a device error: a fresh one costs seconds, a wrong verdict more.
+    DropJudge(judge->problem);
+    faulted = true;
+    Fail(work, answer.message);
+  } else {
+    auto result = answer.body.contains("result") ? ParseResult(answer.body["result"])
+                                                 : absl::InternalError("the judge gave no result");
+    if (!result.ok()) {
+      v1::WorkResult died;
+      JudgeDied(judge->problem, std::string(result.status().message()), &died);
+      Finish(work, std::move(died));
+    } else {
+      judge_deaths_.erase(judge->problem);
+      MergeEnding(ending, gone, &*result);
+      faulted = faulted || result->verdict() == v1::VERDICT_CRASHED || result->verdict() == v1::VERDICT_TIMED_OUT ||
+                result->verdict() == v1::VERDICT_LIMIT_EXCEEDED;
+      FinishEvaluation(work, *std::move(result));
+    }
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return;
+  }
+  if (faulted && device_.kind() == v1::DEVICE_KIND_CUDA) CheckDeviceAfterFault();
+  if (ending.unreaped && device_.kind() != v1::DEVICE_KIND_CUDA) {
+    LogError("worker", "a candidate's process could not be killed; it may disturb the next measurements");
+  }
+  if (!quarantined_) pool_->Restock(python);
+}
+
+bool PipelineImpl::CanaryPasses() {
+  return sandbox::TestCudaInside(host_, candidate_program_, judge_config_.device_nodes).active;
+}
+
+void PipelineImpl::CheckDeviceAfterFault() {
+  // A waiting candidate may share the fault with the one that caused it; the judge has a context of its own, and its next
+  // answer shows whether that still works.
+  const bool good = CanaryPasses();
+  if (good && quarantined_) LogInfo("worker", "device ", device_.name(), " works again");
+  if (!good) {
+    LogError("worker", "device ", device_.name(), " failed its test after a fault; quarantined");
+    pool_->Clear();
+    judges_.clear();
+    next_canary_ = absl::Now() + kQuarantineRetry;
+  }
+  quarantined_ = !good;
+  SetSlot(good ? "idle" : "quarantined");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineOptions options, OnProgress on_progress,
+                                                          OnResult on_result) {
+  auto pipeline = std::make_unique<PipelineImpl>(std::move(options), std::move(on_progress), std::move(on_result));
+  GROVE_RETURN_IF_ERROR(pipeline->Init());
+  return std::unique_ptr<Pipeline>(std::move(pipeline));
+}
+
+}  // namespace grove::worker

@@ -1,0 +1,173 @@
+#include "worker/pipeline/verdict.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace grove::worker {
+namespace {
+
+using sandbox::Ending;
+
+constexpr size_t kMaxReason = 2000, kMaxMessage = 64 << 10, kStderrTail = 8 << 10;
+// 16 MiB is the largest frame; raw samples are the bulk of it.
+constexpr size_t kMaxResultJson = size_t{16} << 20;
+
+template <typename Message>
+absl::StatusOr<Message> Parse(const nlohmann::json& body, const char* what) {
+  std::string text;
+  try {
+    text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the judge's ", what, " is malformed: ", error.what()));
+  }
+  if (text.size() > kMaxResultJson) return absl::InternalError(absl::StrCat("the judge's ", what, " is too large"));
+  Message message;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &message, options);
+  if (!status.ok()) {
+    return absl::InternalError(absl::StrCat("the judge's ", what, " is malformed: ", std::string(status.message())));
+  }
+  return message;
+}
+
+std::string Amount(double value) { return absl::StrFormat("%.6g", value); }
+
+}  // namespace
+
+absl::StatusOr<v1::EvaluationResult> ParseResult(const nlohmann::json& body) {
+  auto result = Parse<v1::EvaluationResult>(body, "result");
+  if (result.ok() && (result->verdict() == v1::VERDICT_UNSPECIFIED || !v1::Verdict_IsValid(result->verdict()))) {
+    return absl::InternalError("the judge gave a result without a verdict");
+  }
+  return result;
+}
+
+absl::StatusOr<v1::ProblemDescription> ParseDescription(const nlohmann::json& body) {
+  return Parse<v1::ProblemDescription>(body, "description of the problem");
+}
+
+absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  if (!status.ok()) return absl::InvalidArgumentError(std::string(status.message()));
+  nlohmann::json body = nlohmann::json::parse(text, nullptr, false);
+  if (body.is_discarded()) return absl::InternalError("a message did not survive its JSON mapping");
+  return body;
+}
+
+void MergeEnding(const Ending& ending, bool gone, v1::EvaluationResult* result) {
+  v1::FaultReport* fault = nullptr;
+  const auto touch = [&]() -> v1::FaultReport& {
+    if (fault == nullptr) fault = result->mutable_fault();
+    return *fault;
+  };
+  const bool judged_bad = result->verdict() == v1::VERDICT_CRASHED || result->verdict() == v1::VERDICT_TIMED_OUT ||
+                          result->verdict() == v1::VERDICT_LIMIT_EXCEEDED;
+  if (gone || result->verdict() == v1::VERDICT_CRASHED) {
+    const std::string stage = result->fault().stage();
+    const std::string during = stage.empty() ? "" : absl::StrCat(" during ", stage);
+    switch (ending.kind) {
+      case Ending::Kind::kLimit: {
+        const bool time = ending.limit == "run_wall_seconds" || ending.limit == "call_wall_seconds";
+        result->set_verdict(time ? v1::VERDICT_TIMED_OUT : v1::VERDICT_LIMIT_EXCEEDED);
+        touch().set_limit(ending.limit);
+        touch().set_limit_set(ending.limit_set);
+        touch().set_limit_reached(ending.limit_reached);
+        result->set_reason(absl::StrCat("the candidate was ended", during, ": ", ending.limit, " is ",
+                                        Amount(ending.limit_set), ", reached ", Amount(ending.limit_reached)));
+        break;
+      }
+      case Ending::Kind::kSignaled:
+        if (!gone) break;
+        result->set_verdict(v1::VERDICT_CRASHED);
+        touch().set_signal(ending.signal);
+        touch().set_signal_name(sandbox::SignalName(ending.signal));
+        result->set_reason(absl::StrCat("the candidate's process was ended by ", sandbox::SignalName(ending.signal), during));
+        break;
+      case Ending::Kind::kExited:
+        if (!gone) break;
+        result->set_verdict(v1::VERDICT_CRASHED);
+        touch().set_exit_code(ending.exit_code);
+        result->set_reason(absl::StrCat("the candidate's process exited with code ", ending.exit_code, during,
+                                        " before it had answered"));
+        break;
+      case Ending::Kind::kKilled:
+        if (!gone) break;
+        result->set_verdict(v1::VERDICT_CRASHED);
+        result->set_reason(absl::StrCat("the candidate closed its channel to the judge", during));
+        touch().set_message("the process went on running without its channel and was killed");
+        break;
+    }
+  }
+  if (gone || judged_bad) {
+    touch();
+    if (!ending.err.empty()) {
+      const size_t begin = ending.err.size() > kStderrTail ? ending.err.size() - kStderrTail : 0;
+      fault->set_stderr_tail(RepairUtf8(ending.err.substr(begin), kStderrTail));
+    }
+    result->clear_timing();
+  }
+}
+
+v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome) {
+  v1::EvaluationResult result;
+  result.set_verdict(outcome.verdict);
+  result.set_reason(outcome.reason);
+  *result.mutable_build() = outcome.report;
+  if (outcome.verdict != v1::VERDICT_BUILD_FAILED || outcome.fault.signal() != 0) {
+    *result.mutable_fault() = outcome.fault;
+  }
+  return result;
+}
+
+std::string RepairUtf8(std::string text, size_t max_bytes) {
+  if (text.size() > max_bytes) {
+    text.resize(max_bytes);
+    // Not in the middle of a character.
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
+    if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
+  }
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const size_t length = c < 0x80 ? 1 : (c >= 0xC2 && c < 0xE0) ? 2 : (c & 0xF0) == 0xE0 ? 3 : (c >= 0xF0 && c < 0xF5) ? 4 : 0;
+    bool good = length > 0 && i + length <= text.size();
+    for (size_t k = 1; good && k < length; ++k) good = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
+    if (good && length == 3) {
+      const auto second = static_cast<unsigned char>(text[i + 1]);
+      good = !(c == 0xE0 && second < 0xA0) && !(c == 0xED && second >= 0xA0);
+    }
+    if (good && length == 4) {
+      const auto second = static_cast<unsigned char>(text[i + 1]);
+      good = !(c == 0xF0 && second < 0x90) && !(c == 0xF4 && second >= 0x90);
+    }
+    if (good) {
+      out.append(text, i, length);
+      i += length;
+    } else {
+      out += '?';
+      ++i;
+    }
+  }
+  return out;
+}
+
+void Sanitise(v1::EvaluationResult* result) {
+  result->set_reason(RepairUtf8(result->reason(), kMaxReason));
+  if (result->has_fault()) {
+    v1::FaultReport& fault = *result->mutable_fault();
+    fault.set_message(RepairUtf8(fault.message(), kMaxMessage));
+    fault.set_evidence(RepairUtf8(fault.evidence(), kMaxMessage));
+    fault.set_stderr_tail(RepairUtf8(fault.stderr_tail(), kStderrTail));
+  }
+}
+
+}  // namespace grove::worker

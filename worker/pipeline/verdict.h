@@ -1,0 +1,33 @@
+// From what judge and sandbox say to one EvaluationResult. Pure.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "absl/status/statusor.h"
+#include "grove/v1/types.pb.h"
+#include "worker/build/builder.h"
+#include "worker/sandbox/sandbox.h"
+
+namespace grove::worker {
+
+// The judge's JSON as a message; unknown fields are ignored. INTERNAL when it is no EvaluationResult or has no verdict.
+absl::StatusOr<v1::EvaluationResult> ParseResult(const nlohmann::json& body);
+absl::StatusOr<v1::ProblemDescription> ParseDescription(const nlohmann::json& body);
+// `message` in the JSON mapping that the judge reads: original names.
+absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message);
+
+// Completes the judge's result with how the candidate's sandbox ended. `gone`: the judge saw the socket close. The
+// verdict changes only when the sandbox knows better: a limit that was hit is LIMIT_EXCEEDED (TIMED_OUT for wall time)
+// by its name, a signal or exit code is named in CRASHED.
+void MergeEnding(const sandbox::Ending& ending, bool gone, v1::EvaluationResult* result);
+
+// The result of a candidate that was not built.
+v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome);
+
+// Cuts every text to its bound and makes it UTF-8: what comes from a sandbox may be neither.
+void Sanitise(v1::EvaluationResult* result);
+std::string RepairUtf8(std::string text, size_t max_bytes);
+
+}  // namespace grove::worker
