@@ -76,7 +76,7 @@ absl::StatusOr<Secret> OpenAiClient::KeyForThisEndpoint() const {
                    settings_.api_key_env.empty()
                        ? ""
                        : absl::StrCat("set ", settings_.api_key_env, " in the coordinator's environment, or "),
-                   "name a key file with --llm-key-file"));
+                   "name a key file with --llm-api-key-file"));
 }
 
 absl::StatusOr<Completion> OpenAiClient::Complete(const std::vector<Message>& messages,

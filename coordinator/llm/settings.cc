@@ -131,7 +131,7 @@ absl::Status ValidateBaseUrl(const std::string& url, bool allow_plain_http) {
   if (parsed->scheme == "http" && !allow_plain_http && !IsLoopback(parsed->host)) {
     return Bad(url,
                "plain http would send prompts and the key in the clear; use https://, or allow it on the coordinator "
-               "(--llm-allow-http)");
+               "(--llm-plain-http)");
   }
   return absl::OkStatus();
 }
