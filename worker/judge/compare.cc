@@ -39,15 +39,11 @@ bool SameSpecial(double expected, double got) {
 
 template <int kBits, bool kBfloat>
 Comparison CompareReal(const ComparisonInput& input, const Rule& rule) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const int parts = input.type.kind == wire::DTypeKind::kComplex ? 2 : 1;
   const std::int64_t n = input.elements * parts;
-  Comparison result;
-  result.elements = input.elements;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  // Pass 1: the magnitude of the output, and the reference's own error.
-  double sum_squares = 0, noise_squares = 0, noise_max = 0;
-  std::int64_t finite = 0, reference_outliers = 0;
+  MagnitudeTally magnitude;
   for (std::int64_t i = 0; i < n; ++i) {
     const double reference = LoadReal<kBits, kBfloat>(input.reference, i);
     if (!std::isfinite(reference)) continue;
@@ -55,128 +51,65 @@ Comparison CompareReal(const ComparisonInput& input, const Rule& rule) {
     if (input.high != nullptr && std::isfinite(input.high[i])) {
       expected = input.high[i];
       const double error = std::fabs(reference - expected);
-      noise_squares += error * error;
-      noise_max = std::max(noise_max, error);
-      if (error > kRelativeBound * std::fabs(expected)) ++reference_outliers;
+      magnitude.noise_squares += error * error;
+      magnitude.noise_max = std::max(magnitude.noise_max, error);
+      if (error > kRelativeBound * std::fabs(expected)) ++magnitude.outliers;
     }
-    sum_squares += expected * expected;
-    ++finite;
+    magnitude.squares += expected * expected;
+    ++magnitude.finite;
   }
-  const double rms = finite > 0 ? std::sqrt(sum_squares / static_cast<double>(finite)) : 0;
-  result.noise = input.noise;
-  if (input.high != nullptr) {
-    result.noise.known = true;
-    const double scale = rms > 0 ? rms : 1;
-    result.noise.rms = finite > 0 ? std::sqrt(noise_squares / static_cast<double>(finite)) / scale : 0;
-    result.noise.max = noise_max / scale;
-    result.noise.relative_outliers =
-        finite > 0 ? static_cast<double>(reference_outliers) / static_cast<double>(finite) : 0;
-  }
-  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result.noise);
-  if (input.high == nullptr && result.noise.known) {
-    // Measured against the reference as written, whose own error adds.
-    limits.rms += result.noise.rms * rms;
-    limits.element += result.noise.max * rms;
-  }
+  Comparison result;
+  const ScaledThresholds limits = LimitsFor(input, magnitude, &result);
 
-  // Pass 2: the candidate's errors.
-  double error_squares = 0, worst_excess = -1, worst_expected = 0, worst_got = 0, worst_error = 0, worst_allowed = 0;
-  std::int64_t worst = -1, beyond = 0, beyond_1e4 = 0, beyond_1e2 = 0, beyond_given = 0, outliers = 0, special = 0;
+  ErrorTally errors;
+  double worst_excess = -1;
   for (std::int64_t i = 0; i < n; ++i) {
     const double reference = LoadReal<kBits, kBfloat>(input.reference, i);
     const double got = LoadReal<kBits, kBfloat>(input.got, i);
-    double expected = reference;
     if (!std::isfinite(reference) || !std::isfinite(got)) {
       if (SameSpecial(reference, got)) continue;
-      ++special;
-      ++beyond;
-      ++beyond_1e4;
-      ++beyond_1e2;
-      ++beyond_given;
-      if (worst_excess < std::numeric_limits<double>::infinity()) {
-        worst_excess = std::numeric_limits<double>::infinity();
-        worst = i;
-        worst_expected = reference;
-        worst_got = got;
-        worst_error = std::isnan(reference) || std::isnan(got) ? kNan : std::fabs(got - reference);
-        worst_allowed = 0;
+      ++errors.special;
+      if (worst_excess < kInfinity) {
+        worst_excess = kInfinity;
+        errors.worst = i;
+        errors.expected = reference;
+        errors.got = got;
+        errors.error = std::fabs(got - reference);
+        errors.allowed = 0;
       }
       continue;
     }
-    const double plain_error = std::fabs(got - reference);
-    const double magnitude = std::fabs(reference);
-    if (plain_error > 1e-4 + 1e-4 * magnitude) ++beyond_1e4;
-    if (plain_error > 1e-2 + 1e-2 * magnitude) ++beyond_1e2;
-    result.max_abs_error = std::max(result.max_abs_error, plain_error);
-    if (magnitude > 0) result.max_rel_error = std::max(result.max_rel_error, plain_error / magnitude);
+    double expected = reference;
+    const double plain = std::fabs(got - reference), size = std::fabs(reference);
+    if (plain > 1e-4 + 1e-4 * size) ++errors.beyond_1e4;
+    if (plain > 1e-2 + 1e-2 * size) ++errors.beyond_1e2;
+    errors.max_abs = std::max(errors.max_abs, plain);
+    if (size > 0) errors.max_rel = std::max(errors.max_rel, plain / size);
     if (input.high != nullptr && std::isfinite(input.high[i])) expected = input.high[i];
-    const double error = std::fabs(got - expected);
-    error_squares += error * error;
-    if (error > kRelativeBound * std::fabs(expected)) ++outliers;
-    const double allowed_scaled = limits.element + limits.slack * std::fabs(expected);
-    if (error > allowed_scaled) ++beyond;
-    double judged_error = error, allowed = allowed_scaled;
+    double error = std::fabs(got - expected);
+    errors.squares += error * error;
+    if (error > kRelativeBound * std::fabs(expected)) ++errors.outliers;
+    double allowed = limits.element + limits.slack * std::fabs(expected);
+    if (error > allowed) ++errors.beyond;
     if (rule.mode == RuleMode::kAbsoluteRelative) {
-      judged_error = plain_error;
-      allowed = rule.atol + rule.rtol * magnitude;
-      if (judged_error > allowed) ++beyond_given;
+      error = plain;
+      allowed = rule.atol + rule.rtol * size;
       expected = reference;
+      if (error > allowed) ++errors.beyond_given;
     }
-    if (judged_error > 0 && worst_excess < std::numeric_limits<double>::infinity()) {
-      const double excess = allowed > 0 ? judged_error / allowed : judged_error / std::numeric_limits<double>::min();
+    if (error > 0 && worst_excess < kInfinity) {
+      const double excess = error / std::max(allowed, std::numeric_limits<double>::min());
       if (excess > worst_excess) {
         worst_excess = excess;
-        worst = i;
-        worst_expected = expected;
-        worst_got = got;
-        worst_error = judged_error;
-        worst_allowed = allowed;
+        errors.worst = i;
+        errors.expected = expected;
+        errors.got = got;
+        errors.error = error;
+        errors.allowed = allowed;
       }
     }
   }
-  const double rms_error = finite > 0 ? std::sqrt(error_squares / static_cast<double>(finite)) : 0;
-  result.scaled_error = rms > 0 ? rms_error / rms : rms_error;
-  result.scaled_allowed = rms > 0 ? limits.rms / rms : limits.rms;
-  const double outlier_share = finite > 0 ? static_cast<double>(outliers) / static_cast<double>(finite) : 0;
-  const bool rms_ok = rms_error <= limits.rms;
-  const bool outliers_ok = outlier_share <= limits.outliers;
-  result.passes_scaled = beyond == 0 && rms_ok && outliers_ok;
-  result.passes_1e4 = beyond_1e4 == 0;
-  result.passes_1e2 = beyond_1e2 == 0;
-  result.worst = worst < 0 ? -1 : worst / parts;
-  result.expected = worst_expected;
-  result.got = worst_got;
-  result.error = worst_error;
-  result.allowed = worst_allowed;
-  char text[256];
-  if (rule.mode == RuleMode::kAbsoluteRelative) {
-    result.ok = beyond_given == 0;
-    result.mismatched = beyond_given;
-    if (!result.ok) result.why = "elements differ by more than atol + rtol * |expected|";
-  } else {
-    result.ok = result.passes_scaled;
-    result.mismatched = beyond;
-    if (special > 0) {
-      result.why = "NaN or infinity where the reference has a number, or the reverse";
-    } else if (beyond > 0) {
-      result.why = "elements differ by more than rounding explains";
-    } else if (!rms_ok) {
-      std::snprintf(text, sizeof text,
-                    "the rms error is %.3g of the output's rms, and %.3g is allowed: every element is close, but all of "
-                    "them together are off as if the work had been done in a lower precision",
-                    result.scaled_error, result.scaled_allowed);
-      result.why = text;
-      result.mismatched = outliers;
-    } else if (!outliers_ok) {
-      std::snprintf(text, sizeof text,
-                    "%.3g %% of the elements are off by more than 2^-10 of themselves, and %.3g %% is allowed: small "
-                    "elements are not computed",
-                    100 * outlier_share, 100 * limits.outliers);
-      result.why = text;
-      result.mismatched = outliers;
-    }
-  }
-  result.mismatched = std::min(result.mismatched, result.elements);
+  Decide(input, rule, magnitude, limits, errors, &result);
   return result;
 }
 
@@ -239,6 +172,78 @@ ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, doubl
   // density of about 1 per rms, a share of (error / bound) is. Twice the tail is allowed on top of 1 %.
   limits.outliers = std::min(1.0, outliers + 0.01 + 2 * worst / kRelativeBound);
   return limits;
+}
+
+ScaledThresholds LimitsFor(const ComparisonInput& input, const MagnitudeTally& magnitude, Comparison* result) {
+  const double finite = static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1));
+  const double rms = std::sqrt(magnitude.squares / finite);
+  result->elements = input.elements;
+  result->noise = input.noise;
+  if (input.high != nullptr) {
+    const double scale = rms > 0 ? rms : 1;
+    result->noise.known = true;
+    result->noise.rms = std::sqrt(magnitude.noise_squares / finite) / scale;
+    result->noise.max = magnitude.noise_max / scale;
+    result->noise.relative_outliers = static_cast<double>(magnitude.outliers) / finite;
+  }
+  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result->noise);
+  if (input.high == nullptr && result->noise.known) {
+    // Measured against the reference as written, whose own error adds.
+    limits.rms += result->noise.rms * rms;
+    limits.element += result->noise.max * rms;
+  }
+  return limits;
+}
+
+void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude, const ScaledThresholds& limits,
+            const ErrorTally& errors, Comparison* result) {
+  const double finite = static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1));
+  const double rms = std::sqrt(magnitude.squares / finite), rms_error = std::sqrt(errors.squares / finite);
+  const double outlier_share = static_cast<double>(errors.outliers) / finite;
+  const bool rms_ok = rms_error <= limits.rms, outliers_ok = outlier_share <= limits.outliers;
+  const std::int64_t beyond = errors.beyond + errors.special;
+  result->scaled_error = rms > 0 ? rms_error / rms : rms_error;
+  result->scaled_allowed = rms > 0 ? limits.rms / rms : limits.rms;
+  result->passes_scaled = beyond == 0 && rms_ok && outliers_ok;
+  result->passes_1e4 = errors.beyond_1e4 + errors.special == 0;
+  result->passes_1e2 = errors.beyond_1e2 + errors.special == 0;
+  result->max_abs_error = errors.max_abs;
+  result->max_rel_error = errors.max_rel;
+  const std::int64_t parts = input.type.kind == wire::DTypeKind::kComplex ? 2 : 1;
+  result->worst = errors.worst < 0 ? -1 : errors.worst / parts;
+  result->expected = errors.expected;
+  result->got = errors.got;
+  result->error = errors.error;
+  result->allowed = errors.allowed;
+  char text[320];
+  if (rule.mode == RuleMode::kAbsoluteRelative) {
+    result->mismatched = errors.beyond_given + errors.special;
+    result->ok = result->mismatched == 0;
+    if (!result->ok) result->why = "elements differ by more than atol + rtol * |expected|";
+  } else {
+    result->ok = result->passes_scaled;
+    result->mismatched = beyond;
+    if (errors.special > 0) {
+      result->why = "NaN or infinity where the reference has a number, or the reverse";
+    } else if (beyond > 0) {
+      result->why = "elements differ by more than rounding explains";
+    } else if (!rms_ok) {
+      std::snprintf(text, sizeof text,
+                    "the rms error is %.3g of the output's rms, and %.3g is allowed: every element is close, but all of "
+                    "them together are off as if the work had been done in a lower precision",
+                    result->scaled_error, result->scaled_allowed);
+      result->why = text;
+      result->mismatched = errors.outliers;
+    } else if (!outliers_ok) {
+      std::snprintf(text, sizeof text,
+                    "%.3g %% of the elements are off by more than 2^-10 of themselves, and %.3g %% may be: small elements "
+                    "are not computed",
+                    100 * outlier_share, 100 * limits.outliers);
+      result->why = text;
+      result->mismatched = errors.outliers;
+    }
+  }
+  result->mismatched = std::min(result->mismatched, result->elements);
 }
 
 Comparison Compare(const ComparisonInput& input, const Rule& rule) {

@@ -70,7 +70,17 @@ struct Comparison {
 
 Comparison Compare(const ComparisonInput& input, const Rule& rule);
 
-// The figures that decide, however they were gathered (the CUDA path gathers them with torch on the device).
+// The figures that decide. Compare gathers them in two passes; for large outputs on a GPU, torch does so on the device.
+struct MagnitudeTally {  // first pass, over elements that are finite in the reference
+  std::int64_t finite = 0, outliers = 0;
+  double squares = 0, noise_squares = 0, noise_max = 0;
+};
+struct ErrorTally {  // second pass
+  double squares = 0, max_abs = 0, max_rel = 0;
+  std::int64_t special = 0, beyond = 0, beyond_1e4 = 0, beyond_1e2 = 0, beyond_given = 0, outliers = 0;
+  std::int64_t worst = -1;  // position of an element (complex: of a part)
+  double expected = 0, got = 0, error = 0, allowed = 0;
+};
 struct ScaledThresholds {
   double rms;        // absolute
   double element;    // absolute part per element
@@ -78,6 +88,10 @@ struct ScaledThresholds {
   double outliers;   // share of elements
 };
 ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction, const ReferenceNoise& noise);
+
+ScaledThresholds LimitsFor(const ComparisonInput& input, const MagnitudeTally& magnitude, Comparison* result);
+void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude, const ScaledThresholds& limits,
+            const ErrorTally& errors, Comparison* result);
 
 // The bytes that an output holds before the kernel runs: NaN where the type has one, else a value that no reference
 // plausibly gives; `salt` varies it so that a kernel cannot count on it.

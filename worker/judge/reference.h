@@ -67,6 +67,12 @@ class Reference {
 
   // Parameters and buffers in state_dict order; contiguous, on the device.
   virtual const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const = 0;
+  // The tensors that calls really use: what a trace must know by name. Parameters() may be copies of them.
+  virtual std::vector<at::Tensor> LiveParameters() const {
+    std::vector<at::Tensor> live;
+    for (const auto& [name, tensor] : Parameters()) live.push_back(tensor);
+    return live;
+  }
   virtual std::vector<std::string> OutputPaths() const = 0;  // after the first call
   virtual std::string InitPickle() const = 0;                // base64; empty for native problems
   virtual Rule DefaultRule() const { return {}; }

@@ -1,11 +1,330 @@
 #include "worker/judge/trace.h"
 
-namespace grove::judge {
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
 
-TraceResult Trace(Reference&, const std::vector<Leaf>&) {
+#include <cmath>
+#include <unordered_map>
+
+#include "worker/judge/evaluation.h"
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+using torch::jit::Node;
+using torch::jit::Value;
+
+constexpr std::size_t kMaxOps = 20000;        // a graph beyond this serves nobody
+constexpr std::int64_t kMaxFolded = 4096;     // elements of a shape computation that is folded away
+constexpr double kUnknownReduction = 1024;    // without a graph: a common hidden size
+
+json Number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
+// A constant as JSON; throws for what has no JSON form.
+json ToJson(const c10::IValue& value) {
+  if (value.isNone()) return nullptr;
+  if (value.isBool()) return value.toBool();
+  if (value.isInt()) return value.toInt();
+  if (value.isDouble()) return Number(value.toDouble());
+  if (value.isString()) return value.toStringRef();
+  if (value.isDevice()) return value.toDevice().str();
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined()) return nullptr;
+    if (tensor.dim() == 0 && tensor.is_floating_point()) return Number(tensor.item<double>());
+    if (tensor.dim() == 0 && !tensor.is_complex()) {
+      return tensor.scalar_type() == at::kBool ? json(tensor.item<bool>()) : json(tensor.item<std::int64_t>());
+    }
+    return {{"tensor", TypeText(tensor)}};
+  }
+  json list = json::array();
+  if (value.isIntList()) {
+    for (std::int64_t item : value.toIntVector()) list.push_back(item);
+    return list;
+  }
+  if (value.isDoubleList()) {
+    for (double item : value.toDoubleVector()) list.push_back(Number(item));
+    return list;
+  }
+  if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) list.push_back(ToJson(item));
+    return list;
+  }
+  if (value.isTuple()) {
+    for (const c10::IValue& item : value.toTupleRef().elements()) list.push_back(ToJson(item));
+    return list;
+  }
+  return {{"constant", value.tagKind()}};
+}
+
+std::optional<std::vector<std::int64_t>> Sizes(const Value* value) {
+  auto type = value->type()->cast<c10::TensorType>();
+  if (!type) return std::nullopt;
+  return type->sizes().concrete_sizes();
+}
+
+double Elements(const std::vector<std::int64_t>& sizes) {
+  double count = 1;
+  for (std::int64_t size : sizes) count *= static_cast<double>(size);
+  return count;
+}
+
+class GraphReader {
+ public:
+  explicit GraphReader(const torch::jit::Graph& graph) : graph_(graph) {}
+
+  void Read(std::size_t inputs, TraceResult* result) {
+    std::size_t index = 0;
+    for (const Value* value : graph_.inputs()) {
+      names_[value] = index < inputs ? "in" + std::to_string(index) : "p" + std::to_string(index - inputs);
+      ++index;
+    }
+    result->reduction = 1;
+    for (Node* node : graph_.nodes()) {
+      if (Fold(node) || Alias(node)) continue;
+      if (result->graph.size() >= kMaxOps) throw std::runtime_error("the graph has more than 20000 operations");
+      json op{{"kind", node->kind().toQualString()}};
+      json arguments = json::array(), outputs = json::array(), types = json::array();
+      for (const Value* input : node->inputs()) arguments.push_back(Name(input));
+      for (const Value* output : node->outputs()) {
+        const std::string name = "v" + std::to_string(next_++);
+        names_[output] = name;
+        outputs.push_back(name);
+        types.push_back(Type(output));
+      }
+      op["inputs"] = arguments;
+      op["outputs"] = outputs;
+      op["output_types"] = types;
+      if (std::string scope = node->scopeName(); !scope.empty()) op["scope"] = scope;
+      result->graph.push_back(op);
+      result->reduction = std::max(result->reduction, Reduction(node));
+    }
+    for (const Value* output : graph_.outputs()) {
+      auto type = output->type();
+      if (output->node()->kind() == c10::prim::TupleConstruct) {
+        for (const Value* item : output->node()->inputs()) result->outputs.push_back(Name(item));
+      } else {
+        result->outputs.push_back(Name(output));
+      }
+    }
+  }
+
+ private:
+  std::string Name(const Value* value) {
+    if (auto known = names_.find(value); known != names_.end()) return known->second;
+    if (auto constant = constants_.find(value); constant != constants_.end()) return ToJson(constant->second).dump();
+    return "null";
+  }
+
+  json Type(const Value* value) {
+    json type{{"dtype", ""}};
+    auto tensor = value->type()->cast<c10::TensorType>();
+    if (!tensor) {
+      type["dtype"] = value->type()->str().substr(0, 40);
+      return type;
+    }
+    if (auto scalar = tensor->scalarType()) type["dtype"] = ShortType(*scalar);
+    if (auto sizes = tensor->sizes().concrete_sizes()) type["shape"] = *sizes;
+    return type;
+  }
+
+  // Computations on shapes alone are done here, once: what they feed sees constants.
+  bool Fold(Node* node) {
+    if (node->kind() == c10::prim::Constant) {
+      constants_[node->output()] = torch::jit::toIValue(node->output()).value_or(c10::IValue());
+      return true;
+    }
+    if (node->kind() == c10::aten::size) {
+      if (auto sizes = Sizes(node->input(0))) {
+        if (node->inputs().size() == 1) {
+          constants_[node->output()] = *sizes;
+          return true;
+        }
+        if (auto dim = constants_.find(node->input(1)); dim != constants_.end() && dim->second.isInt()) {
+          std::int64_t at = dim->second.toInt();
+          if (at < 0) at += static_cast<std::int64_t>(sizes->size());
+          constants_[node->output()] = sizes->at(static_cast<std::size_t>(at));
+          return true;
+        }
+      }
+    }
+    if (node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::TupleConstruct) {
+      // Lists of constants become a constant; a list with tensors stays an operation.
+      auto list_type = node->output()->type()->cast<c10::ListType>();
+      const bool ints = list_type && list_type->getElementType()->kind() == c10::TypeKind::IntType;
+      const bool floats = list_type && list_type->getElementType()->kind() == c10::TypeKind::FloatType;
+      std::vector<std::int64_t> integers;
+      std::vector<double> numbers;
+      for (const Value* input : node->inputs()) {
+        auto constant = constants_.find(input);
+        if (constant == constants_.end()) return node->kind() == c10::prim::TupleConstruct;
+        if (ints) integers.push_back(constant->second.isTensor() ? constant->second.toTensor().item<std::int64_t>()
+                                                                  : constant->second.toInt());
+        if (floats) numbers.push_back(constant->second.toDouble());
+      }
+      if (ints) {
+        constants_[node->output()] = integers;
+        return true;
+      }
+      if (floats) {
+        constants_[node->output()] = numbers;
+        return true;
+      }
+      if (node->kind() == c10::prim::TupleConstruct) return true;
+      return false;
+    }
+    // Anything else of constants alone that is cheap and pure: run it.
+    if (node->inputs().empty() || node->outputs().size() != 1 || !node->blocks().empty()) return false;
+    torch::jit::Stack stack;
+    for (const Value* input : node->inputs()) {
+      auto constant = constants_.find(input);
+      if (constant == constants_.end()) return false;
+      stack.push_back(constant->second);
+    }
+    if (auto sizes = Sizes(node->output()); sizes && Elements(*sizes) > static_cast<double>(kMaxFolded)) return false;
+    if (node->isNondeterministic() || node->hasSideEffects()) return false;
+    try {
+      if (node->kind() == c10::prim::NumToTensor && stack[0].isInt()) {
+        constants_[node->output()] = at::scalar_tensor(stack[0].toInt(), at::kLong);
+        return true;
+      }
+      node->getOperation()(stack);
+      constants_[node->output()] = stack.back();
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  // Operations that pass a tensor on as it is.
+  bool Alias(Node* node) {
+    const std::string kind = node->kind().toQualString();
+    if (kind != "aten::detach" && kind != "aten::contiguous" && kind != "aten::alias") return false;
+    auto name = names_.find(node->input(0));
+    if (name == names_.end()) return false;
+    if (kind == "aten::contiguous") {
+      auto type = node->input(0)->type()->cast<c10::TensorType>();
+      if (!type || !type->strides().concrete_sizes() ||
+          *type->strides().concrete_sizes() != node->output()->type()->expect<c10::TensorType>()->strides().concrete_sizes()) {
+        return false;
+      }
+    }
+    names_[node->output()] = name->second;
+    return true;
+  }
+
+  // How many products or summands at most make one element of this operation's result.
+  double Reduction(Node* node) {
+    const std::string kind = node->kind().toQualString();
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const Value* input : node->inputs()) {
+      if (auto sizes = Sizes(input)) shapes.push_back(*sizes);
+    }
+    if (shapes.empty() || shapes[0].empty()) return 1;
+    auto has = [&kind](const char* part) { return kind.find(part) != std::string::npos; };
+    auto last = [](const std::vector<std::int64_t>& shape) {
+      return shape.empty() ? 1.0 : static_cast<double>(shape.back());
+    };
+    if (has("conv") && shapes.size() >= 2) {
+      const double fan = Elements(shapes[1]);
+      return shapes[1].empty() ? fan : fan / std::max<double>(static_cast<double>(std::min(shapes[1][0], shapes[1][1])), 1);
+    }
+    if (has("addmm") || has("baddbmm") || has("addmv")) return shapes.size() > 1 ? last(shapes[1]) : 1;
+    if (has("matmul") || has("::mm") || has("::bmm") || has("linear") || has("::mv") || has("::dot")) return last(shapes[0]);
+    if (has("einsum") || has("attention")) {
+      double largest = 1;
+      for (const auto& shape : shapes) {
+        for (std::int64_t size : shape) largest = std::max(largest, static_cast<double>(size));
+      }
+      return largest;
+    }
+    if (has("lstm") || has("gru") || has("rnn")) return 2 * last(shapes[0]);
+    if (has("softmax") || has("cumsum") || has("cumprod") || has("logsumexp")) {
+      double largest = 1;
+      for (std::int64_t size : shapes[0]) largest = std::max(largest, static_cast<double>(size));
+      return largest;
+    }
+    if (has("layer_norm") || has("group_norm") || has("instance_norm")) {
+      return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][0]), 1);
+    }
+    if (has("batch_norm") && shapes[0].size() > 1) {
+      return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][1]), 1);
+    }
+    if (has("sum") || has("mean") || has("norm") || has("var") || has("std") || has("pool") || has("prod") || has("loss")) {
+      double smallest = Elements(shapes[0]);
+      for (const Value* output : node->outputs()) {
+        if (auto sizes = Sizes(output)) smallest = std::min(smallest, std::max(Elements(*sizes), 1.0));
+      }
+      return Elements(shapes[0]) / smallest;
+    }
+    return 1;
+  }
+
+  const torch::jit::Graph& graph_;
+  std::unordered_map<const Value*, std::string> names_;
+  std::unordered_map<const Value*, c10::IValue> constants_;
+  std::size_t next_ = 0;
+};
+
+std::string FirstLine(std::string text) {
+  if (auto at = text.find('\n'); at != std::string::npos) text.resize(at);
+  return text.substr(0, 500);
+}
+
+}  // namespace
+
+TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
   TraceResult result;
-  result.error = "not traced";
-  result.reduction = 1024;
+  bool begun = false;
+  try {
+    at::NoGradGuard no_grad;
+    torch::jit::Stack inputs;
+    std::vector<std::size_t> numbers;  // leaf of each tensor input
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      // Numbers take part as constants; a tensor stands in so that names count all inputs.
+      inputs.emplace_back(leaves[i].scalar ? at::zeros({}) : leaves[i].tensor);
+    }
+    for (const at::Tensor& parameter : reference.LiveParameters()) inputs.emplace_back(parameter);
+    reference.BeginTrace();
+    begun = true;
+    auto traced = torch::jit::tracer::trace(
+        std::move(inputs),
+        [&](torch::jit::Stack stack) -> torch::jit::Stack {
+          std::vector<Leaf> own = leaves;
+          for (std::size_t i = 0; i < own.size(); ++i) {
+            if (!own[i].scalar) own[i].tensor = stack[i].toTensor();
+          }
+          auto call = reference.Prepare(own, Mode::kEager);
+          call->Run();
+          torch::jit::Stack outputs;
+          for (at::Tensor& output : call->Outputs()) outputs.emplace_back(output);
+          return outputs;
+        },
+        [](const at::Tensor&) { return std::string(); }, /*strict=*/false);
+    reference.EndTrace();
+    begun = false;
+    auto graph = traced.first->graph;
+    torch::jit::EliminateDeadCode(graph);
+    GraphReader(*graph).Read(leaves.size(), &result);
+  } catch (const std::exception& error) {
+    if (begun) {
+      try {
+        reference.EndTrace();
+      } catch (const std::exception&) {
+      }
+    }
+    result = {};
+    result.error = "cannot be traced: " + FirstLine(error.what());
+    result.reduction = kUnknownReduction;
+  }
   return result;
 }
 

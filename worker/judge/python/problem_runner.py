@@ -99,6 +99,10 @@ class Runner:
         """What candidates get: the state as built, which a training-mode forward of the reference does not change."""
         return list(self.initial_state.items())
 
+    def live_state(self):
+        """The model's own tensors, in the order of state()."""
+        return [v for v in self.model.state_dict(keep_vars=True).values() if isinstance(v, torch.Tensor)]
+
     def init_pickle(self):
         try:
             return base64.b64encode(pickle.dumps(self.init)).decode()

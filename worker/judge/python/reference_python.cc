@@ -217,6 +217,12 @@ class PythonReference : public Reference {
   }
 
   const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const override { return parameters_; }
+  std::vector<at::Tensor> LiveParameters() const override {
+    std::vector<at::Tensor> live;
+    Object list = Checked(PyObject_CallMethod(runner_.get(), "live_state", nullptr));
+    for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i) live.push_back(THPVariable_Unpack(PyList_GetItem(list.get(), i)));
+    return live;
+  }
   std::vector<std::string> OutputPaths() const override {
     std::vector<std::string> paths;
     Object list = Checked(PyObject_GetAttrString(runner_.get(), "paths"));

@@ -1,0 +1,245 @@
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "worker/judge/device_ops.h"
+
+namespace grove::judge {
+namespace {
+
+void Check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status));
+}
+
+void Check(CUresult status, const char* what) {
+  if (status == CUDA_SUCCESS) return;
+  throw std::runtime_error(std::string(what) + ": CUresult " + std::to_string(static_cast<int>(status)) +
+                           (status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : ""));
+}
+
+// The driver's functions for shareable memory, by way of the runtime: nothing here links libcuda.
+struct Driver {
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemExportToShareableHandle) export_handle = nullptr;
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) free_address = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+
+  Driver() {
+    Resolve("cuMemGetAllocationGranularity", &granularity);
+    Resolve("cuMemCreate", &create);
+    Resolve("cuMemRelease", &release);
+    Resolve("cuMemExportToShareableHandle", &export_handle);
+    Resolve("cuMemAddressReserve", &reserve);
+    Resolve("cuMemAddressFree", &free_address);
+    Resolve("cuMemMap", &map);
+    Resolve("cuMemUnmap", &unmap);
+    Resolve("cuMemSetAccess", &set_access);
+  }
+
+ private:
+  template <typename Function>
+  static void Resolve(const char* name, Function* function) {
+    cudaDriverEntryPointQueryResult found;
+    void* at = nullptr;
+    Check(cudaGetDriverEntryPointByVersion(name, &at, 12000, cudaEnableDefault, &found), name);
+    if (found != cudaDriverEntryPointSuccess || at == nullptr) throw std::runtime_error(std::string("the driver has no ") + name);
+    *function = reinterpret_cast<Function>(at);
+  }
+};
+
+class DeviceBlock : public SharedBlock {
+ public:
+  DeviceBlock(const Driver& driver, int ordinal, std::size_t wanted) : driver_(driver) {
+    CUmemAllocationProp kind{};
+    kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    kind.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    kind.location.id = ordinal;
+    kind.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    std::size_t unit = 0;
+    Check(driver_.granularity(&unit, &kind, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "cuMemGetAllocationGranularity");
+    bytes_ = (std::max<std::size_t>(wanted, 1) + unit - 1) / unit * unit;
+    CUmemGenericAllocationHandle handle;
+    Check(driver_.create(&handle, bytes_, &kind, 0), "cuMemCreate");
+    int fd = -1;
+    CUresult status = driver_.export_handle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    fd_ = fd;
+    if (status == CUDA_SUCCESS) status = driver_.reserve(&at_, bytes_, 0, 0, 0);
+    if (status == CUDA_SUCCESS) {
+      reserved_ = true;
+      status = driver_.map(at_, bytes_, 0, handle, 0);
+    }
+    if (status == CUDA_SUCCESS) {
+      mapped_ = true;
+      CUmemAccessDesc access{};
+      access.location = kind.location;
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      status = driver_.set_access(at_, bytes_, &access, 1);
+    }
+    driver_.release(handle);  // descriptor and mapping keep the memory
+    if (status != CUDA_SUCCESS) {
+      Free();
+      Check(status, "sharing device memory");
+    }
+  }
+  ~DeviceBlock() override { Free(); }
+  char* data() override { return reinterpret_cast<char*>(at_); }
+  std::size_t bytes() const override { return bytes_; }
+  int fd() const override { return fd_; }
+
+ private:
+  void Free() {
+    if (mapped_) driver_.unmap(at_, bytes_);
+    if (reserved_) driver_.free_address(at_, bytes_);
+    if (fd_ >= 0) ::close(fd_);
+    mapped_ = reserved_ = false;
+    fd_ = -1;
+  }
+
+  const Driver& driver_;
+  CUdeviceptr at_ = 0;
+  std::size_t bytes_ = 0;
+  int fd_ = -1;
+  bool reserved_ = false, mapped_ = false;
+};
+
+struct Pattern {
+  unsigned char bytes[16];
+};
+
+// Regions are aligned to 256, so whole 16-byte words are written and the odd end byte by byte.
+__global__ void FillPattern(unsigned char* out, Pattern pattern, std::size_t bytes) {
+  const std::size_t words = bytes / 16, step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  uint4 word;
+  memcpy(&word, pattern.bytes, 16);
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (std::size_t i = first; i < words; i += step) reinterpret_cast<uint4*>(out)[i] = word;
+  for (std::size_t i = words * 16 + first; i < bytes; i += step) out[i] = pattern.bytes[i % 16];
+}
+
+__global__ void CountDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, unsigned int* different) {
+  const std::size_t words = bytes / 16, step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  bool found = false;
+  for (std::size_t i = first; i < words; i += step) {
+    const uint4 x = reinterpret_cast<const uint4*>(a)[i], y = reinterpret_cast<const uint4*>(b)[i];
+    found = found || x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w;
+  }
+  for (std::size_t i = words * 16 + first; i < bytes; i += step) found = found || a[i] != b[i];
+  if (found) atomicOr(different, 1u);
+}
+
+class CudaOps : public DeviceOps {
+ public:
+  explicit CudaOps(int ordinal) : ordinal_(ordinal) {
+    Check(cudaSetDevice(ordinal), "cudaSetDevice");
+    Check(cudaFree(nullptr), "making the CUDA context");
+    Check(cudaGetDeviceProperties(&properties_, ordinal), "cudaGetDeviceProperties");
+    driver_ = std::make_unique<Driver>();
+    Check(cudaEventCreate(&begin_), "cudaEventCreate");
+    Check(cudaEventCreate(&end_), "cudaEventCreate");
+    Check(cudaMalloc(&flag_, sizeof(unsigned int)), "cudaMalloc");
+    // Twice the L2: written over, nothing of what was there before remains, also with a hashed or split cache.
+    flush_bytes_ = 2 * static_cast<std::size_t>(std::max(properties_.l2CacheSize, 1 << 20));
+    Check(cudaMalloc(&flush_, flush_bytes_), "cudaMalloc of the flush buffer");
+  }
+
+  bool cuda() const override { return true; }
+  nlohmann::json Info() const override {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    char uuid[64];
+    const auto* id = reinterpret_cast<const unsigned char*>(properties_.uuid.bytes);
+    std::snprintf(uuid, sizeof uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1],
+                  id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+    return {{"kind", "DEVICE_KIND_CUDA"},
+            {"index", ordinal_},
+            {"name", properties_.name},
+            {"arch", "sm_" + std::to_string(properties_.major) + std::to_string(properties_.minor)},
+            {"uuid", uuid},
+            {"memory_bytes", static_cast<std::int64_t>(properties_.totalGlobalMem)},
+            {"l2_bytes", properties_.l2CacheSize},
+            {"multiprocessors", properties_.multiProcessorCount},
+            {"driver", "CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10)}};
+  }
+  std::size_t cache_bytes() const override { return static_cast<std::size_t>(properties_.l2CacheSize); }
+  std::size_t free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
+  std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override {
+    return std::make_unique<DeviceBlock>(*driver_, ordinal_, bytes);
+  }
+  void Copy(void* to, const void* from, std::size_t bytes) override {
+    Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr), "copying on the device");
+    Synchronize();
+  }
+  void ToHost(void* to, const void* from, std::size_t bytes) override {
+    Check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying from the device");
+  }
+  void FromHost(void* to, const void* from, std::size_t bytes) override {
+    Check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying to the device");
+  }
+  void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) override {
+    Pattern whole;
+    for (std::size_t i = 0; i < sizeof whole.bytes; ++i) whole.bytes[i] = pattern[i % element_bytes];
+    FillPattern<<<Blocks(bytes), 256>>>(static_cast<unsigned char*>(to), whole, bytes);
+    Check(cudaGetLastError(), "filling device memory");
+  }
+  bool Equal(const void* a, const void* b, std::size_t bytes) override {
+    Check(cudaMemsetAsync(flag_, 0, sizeof(unsigned int), nullptr), "cudaMemset");
+    CountDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b), bytes,
+                                           flag_);
+    Check(cudaGetLastError(), "comparing device memory");
+    unsigned int different = 1;
+    ToHost(&different, flag_, sizeof different);
+    return different == 0;
+  }
+  void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
+  std::size_t flush_bytes() const override { return flush_bytes_; }
+  void Flush() override {
+    // Lines that somebody asked to persist would survive the writes.
+    cudaCtxResetPersistingL2Cache();
+    Check(cudaMemsetAsync(flush_, 0, flush_bytes_, nullptr), "flushing L2");
+    Synchronize();
+  }
+  double Time(const std::function<void()>& call) override {
+    Check(cudaEventRecord(begin_, nullptr), "cudaEventRecord");
+    call();
+    Check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
+    Synchronize();
+    float milliseconds = 0;
+    Check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+ private:
+  int Blocks(std::size_t bytes) const {
+    return static_cast<int>(std::clamp<std::size_t>(bytes / 4096 + 1, 1, static_cast<std::size_t>(properties_.multiProcessorCount) * 8));
+  }
+
+  int ordinal_;
+  cudaDeviceProp properties_{};
+  std::unique_ptr<Driver> driver_;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  unsigned int* flag_ = nullptr;
+  void* flush_ = nullptr;
+  std::size_t flush_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceOps> MakeCudaOps(int ordinal) { return std::make_unique<CudaOps>(ordinal); }
+
+}  // namespace grove::judge
