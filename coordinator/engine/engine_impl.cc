@@ -376,7 +376,15 @@ class EngineImpl : public Engine {
   void SupportAnswered(const std::string& id, uint64_t number, absl::Status status);
   Job* SearchOf(const std::string& id, uint64_t number);
   bool Outage(Job& job, const absl::Status& status);
-  void Usage(Job& job, const std::string& request, const generate::Usage& usage);
+  void Usage(Job& job, const std::string& request, const absl::Status& status, const generate::Usage& usage);
+  template <typename Answer>
+  void Usage(Job& job, const std::string& request, const absl::StatusOr<Answer>& answer) {
+    if (answer.ok()) {
+      Usage(job, request, absl::OkStatus(), answer->usage);
+    } else if (deps_.usage_of) {
+      Usage(job, request, answer.status(), deps_.usage_of(answer.status()));
+    }
+  }
   void CheckPause(Job& job);
   void KeepBest(Job& job);
   absl::StatusOr<v1::BankEntry> WithSource(const bank::Entry& entry);
@@ -525,6 +533,7 @@ void EngineImpl::Loop() {
   for (auto& [id, job] : jobs_) {
     for (Waiter& waiter : job->waiters) waiter.reply(stopping);
     job->waiters.clear();
+    if (job->search != nullptr) job->search->generator->Cancel();
   }
   for (auto& [number, session] : sessions_) {
     session.link->Close(absl::UnavailableError("the coordinator is stopping; dial in again later"));
@@ -921,6 +930,7 @@ void EngineImpl::EndJob(Job& job, v1::JobState state, const std::string& reason)
   for (const scheduler::Held& held : scheduler_.RemoveJob(job.id)) {
     Revoke(held.session, held.lease, absl::StrCat("job ", job.id, " has ended"));
   }
+  if (job.search != nullptr) job.search->generator->Cancel();
   job.search.reset();
   job.duplicates.clear();
   job.unfit = false;
@@ -1884,7 +1894,8 @@ bool EngineImpl::Outage(Job& job, const absl::Status& status) {
   return true;
 }
 
-void EngineImpl::Usage(Job& job, const std::string& request, const generate::Usage& usage) {
+// What a call cost, told of successes and of failures.
+void EngineImpl::Usage(Job& job, const std::string& request, const absl::Status& status, const generate::Usage& usage) {
   stats_.model_calls_total += usage.calls;
   stats_.prompt_tokens_total += usage.prompt_tokens;
   stats_.completion_tokens_total += usage.completion_tokens;
@@ -1896,6 +1907,7 @@ void EngineImpl::Usage(Job& job, const std::string& request, const generate::Usa
   called->set_prompt_tokens(usage.prompt_tokens);
   called->set_completion_tokens(usage.completion_tokens);
   called->set_seconds(usage.seconds);
+  if (!status.ok()) called->set_error(Utf8Prefix(status.message(), 1000));
   if (!usage.exchange.empty() && static_cast<int64_t>(usage.exchange.size()) <= store::kMaxBlobBytes) {
     called->set_exchange_sha256(PutBlob(usage.exchange));
   }
@@ -1920,6 +1932,7 @@ void EngineImpl::Answered(const std::string& id, uint64_t number, const search::
                           IdeasResult result) {
   Job* job = SearchOf(id, number);
   if (job == nullptr) return;
+  Usage(*job, action.request, result);
   if (Outage(*job, result.status())) {
     job->search->held.push_front(action);
     return;
@@ -1928,7 +1941,6 @@ void EngineImpl::Answered(const std::string& id, uint64_t number, const search::
   v1::IdeasProposed* proposed = event.mutable_ideas_proposed();
   proposed->set_request(action.request);
   if (result.ok()) {
-    Usage(*job, action.request, result->usage);
     for (const v1::IdeaNode& answer : result->ideas) {
       if (proposed->ideas_size() >= std::max(1, action.count)) break;
       v1::IdeaNode* idea = proposed->add_ideas();
@@ -1955,6 +1967,7 @@ void EngineImpl::Answered(const std::string& id, uint64_t number, const search::
                           KernelResult result) {
   Job* job = SearchOf(id, number);
   if (job == nullptr) return;
+  Usage(*job, action.request, result);
   if (Outage(*job, result.status())) {
     job->search->held.push_front(action);
     return;
@@ -1965,7 +1978,6 @@ void EngineImpl::Answered(const std::string& id, uint64_t number, const search::
   written->set_idea(action.idea);
   absl::Status status = result.status();
   if (result.ok()) {
-    Usage(*job, action.request, result->usage);
     status = ValidateCandidate(result->kernel.candidate(), job->device, "the generator's kernel");
   } else {
     ++stats_.model_errors_total;

@@ -22,7 +22,9 @@ struct EngineDependencies {
   // Makes the generator of a search. Called on the engine's thread at submission and once per unfinished search after a
   // restart: must not block on the network. INVALID_ARGUMENT and FAILED_PRECONDITION go to the submitter as they are.
   std::function<absl::StatusOr<std::shared_ptr<generate::Generator>>(const v1::GeneratorSpec&)> make_generator;
-  // generate::RecogniseOperation.
+  // generate::UsageOf: what a failed generator call has cost. Null = nothing.
+  std::function<generate::Usage(const absl::Status&)> usage_of;
+  // generate::RecogniseOperation. Null = no bank.
   std::function<std::string(const v1::ProblemDescription&)> recognise_operation;
   // search::MakeBranchingPolicy, search::WithDefaults, search::Validate.
   std::function<std::unique_ptr<search::Policy>(const v1::SearchPolicy&)> make_policy;
@@ -33,8 +35,7 @@ struct EngineDependencies {
 // Rebuilds all state from the store, then starts the engine's thread. Errors: the store cannot be read, or its journal
 // cannot be understood (DATA_LOSS, naming the event).
 //
-// The destructor stops the loop and waits for generator calls in flight (they cannot be interrupted); a program that
-// must end at once calls Stop() and then leaves without running it: everything acknowledged is durable already.
+// The destructor stops the loop, cancels generator calls in flight and waits for them.
 absl::StatusOr<std::unique_ptr<Engine>> CreateEngine(EngineOptions options, EngineDependencies dependencies);
 
 }  // namespace grove::coordinator

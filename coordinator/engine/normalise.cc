@@ -15,6 +15,9 @@ bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) 
 // '.', '+' and '-' (parts of numbers), quotes (prefixes of literals) and anything beyond ASCII.
 bool IsLoose(char c) { return absl::StrContains("()[]{};,=<>*/%&|^!~?:", absl::string_view(&c, 1)); }
 
+// Characters that are a token by themselves wherever they stand in code.
+bool IsSolo(char c) { return absl::StrContains("()[]{};,", absl::string_view(&c, 1)); }
+
 // Length of the literal that starts at `at` (a quote, or R"), up to the end of the text when it is never closed.
 size_t CLiteral(absl::string_view text, size_t at) {
   const char quote = text[at];
@@ -46,7 +49,8 @@ std::string NormaliseC(absl::string_view text) {
     if (gap && !out.empty() && out.back() != '\n') {
       const char before = out.back();
       const char after = token[0];
-      const bool loose = !directive && ((IsWord(before) && IsLoose(after)) || (IsLoose(before) && IsWord(after)));
+      const bool loose = !directive && (IsSolo(before) || IsSolo(after) || (IsWord(before) && IsLoose(after)) ||
+                                        (IsLoose(before) && IsWord(after)));
       if (!loose) out.push_back(' ');
     }
     gap = false;

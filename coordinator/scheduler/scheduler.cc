@@ -29,14 +29,14 @@ absl::Duration Scheduler::Pause(int times) const {
   return std::min(options_.max_pause, options_.pause * (int64_t{1} << std::min(times - 1, 20)));
 }
 
-void Scheduler::Enqueue(Entry& entry, bool front, absl::Duration now) {
+void Scheduler::Enqueue(Entry& entry, absl::Duration now) {
   JobQueue& queue = jobs_[entry.work.job];
   ++queue.queued;
   ++queued_;
   entry.queued_at = now;
   if (entry.not_before > now) {
     paused_.emplace(entry.not_before, entry.work.id);
-  } else if (front) {
+  } else if (entry.front) {
     queue.ready.push_front(entry.work.id);
   } else {
     queue.ready.push_back(entry.work.id);
@@ -94,7 +94,7 @@ bool Scheduler::Add(Work work, absl::Duration now) {
   if (!inserted) return false;
   it->second.work = std::move(work);
   it->second.not_before = now;
-  Enqueue(it->second, /*front=*/false, now);
+  Enqueue(it->second, now);
   return true;
 }
 
@@ -158,8 +158,8 @@ HelloOutcome Scheduler::Connect(uint64_t session, const v1::WorkerHello& hello, 
     if (std::find(restated.begin(), restated.end(), work) == restated.end()) gone.push_back(work);
   }
   for (const std::string& work : gone) {
-    outcome.lost.push_back(
-        Lose(works_.at(work), absl::StrCat("worker ", id, " came back without it"), /*expired=*/false, now));
+    outcome.lost.push_back(Lose(works_.at(work), absl::StrCat("worker ", id, " came back without it"),
+                                /*expired=*/false, /*front=*/true, now));
   }
   return outcome;
 }
@@ -268,7 +268,8 @@ void Scheduler::WakePaused(absl::Duration now) {
   while (!paused_.empty() && paused_.begin()->first <= now) {
     Entry& entry = works_.at(paused_.begin()->second);
     paused_.erase(paused_.begin());
-    jobs_[entry.work.job].ready.push_front(entry.work.id);
+    std::deque<std::string>& ready = jobs_[entry.work.job].ready;
+    entry.front ? ready.push_front(entry.work.id) : ready.push_back(entry.work.id);
   }
 }
 
@@ -297,7 +298,7 @@ std::vector<Grant> Scheduler::Match(absl::Duration now) {
   return grants;
 }
 
-Loss Scheduler::Lose(Entry& entry, const std::string& reason, bool expired, absl::Duration now) {
+Loss Scheduler::Lose(Entry& entry, const std::string& reason, bool expired, bool front, absl::Duration now) {
   Loss loss;
   loss.work = entry.work.id;
   loss.job = entry.work.job;
@@ -322,7 +323,8 @@ Loss Scheduler::Lose(Entry& entry, const std::string& reason, bool expired, absl
     TakeFromQueue(entry);
   }
   entry.not_before = now + Pause(tried);
-  Enqueue(entry, /*front=*/true, now);
+  entry.front = front;
+  Enqueue(entry, now);
   return loss;
 }
 
@@ -335,7 +337,7 @@ std::vector<Loss> Scheduler::Expire(absl::Duration now) {
   for (const std::string& work : over) {
     Entry& entry = works_.at(work);
     losses.push_back(Lose(entry, absl::StrCat("worker ", entry.worker, " was not heard of for a lease time"),
-                          /*expired=*/true, now));
+                          /*expired=*/true, /*front=*/true, now));
   }
   return losses;
 }
@@ -362,7 +364,7 @@ Loss Scheduler::Fail(const std::string& worker, const v1::Lease& lease, const st
     ++it->second.failures;
     it->second.not_before = now + Pause(it->second.failures);
   }
-  return Lose(works_.at(lease.work()), reason, /*expired=*/false, now);
+  return Lose(works_.at(lease.work()), reason, /*expired=*/false, /*front=*/false, now);
 }
 
 std::vector<Held> Scheduler::RemoveJob(const std::string& job) {

@@ -7,7 +7,8 @@
 // work and the work has not ended; so a worker that was silent for too long, but is back before anybody else got the
 // work, keeps it ("taken up again"), and any older token is stale for ever.
 //
-// Fairness. Round robin over jobs, first come first served inside a job; work that was given back goes to the front.
+// Fairness. Round robin over jobs, first come first served inside a job. Work whose worker was lost goes to the front;
+// work that a worker could not run goes to the back, because it may be the work that breaks the machine.
 //
 // Failures. Work whose lease is lost (expired, worker came back without it, infrastructure failure) is queued again,
 // away from the workers that lost it while another one fits, after a pause that doubles; a worker that reports
@@ -172,11 +173,11 @@ class Scheduler {
     int leased = 0;
   };
 
-  void Enqueue(Entry& entry, bool front, absl::Duration now);
+  void Enqueue(Entry& entry, absl::Duration now);
   void TakeFromQueue(Entry& entry);
   void Bind(Entry& entry, const std::string& worker, absl::Duration now);
   void Unbind(Entry& entry);
-  Loss Lose(Entry& entry, const std::string& reason, bool expired, absl::Duration now);
+  Loss Lose(Entry& entry, const std::string& reason, bool expired, bool front, absl::Duration now);
   void Erase(const std::string& work);
   void WakePaused(absl::Duration now);
   bool Usable(const Worker& worker, absl::Duration now) const;
