@@ -42,6 +42,25 @@ struct Values {
   bool version = false;
 };
 
+std::string FullName(const CLI::App* app) {
+  if (app->get_parent() == nullptr) return app->get_name();
+  return absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
+}
+
+std::vector<const CLI::App*> AllCommands(const CLI::App* app) {
+  return app->get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::string UsageOf(const CLI::App* app) {
+  std::string usage = FullName(app);
+  if (!AllCommands(app).empty()) absl::StrAppend(&usage, " COMMAND");
+  for (const CLI::Option* option : app->get_options()) {
+    if (!option->get_positional()) continue;
+    absl::StrAppend(&usage, " ", option->get_name(true), option->get_items_expected_max() > 1 ? "..." : "");
+  }
+  return absl::StrCat(usage, " [OPTIONS]");
+}
+
 // Examples stand first, because most people copy one.
 class ExamplesFirst : public CLI::Formatter {
  public:
@@ -51,14 +70,13 @@ class ExamplesFirst : public CLI::Formatter {
     if (mode == CLI::AppFormatMode::Sub) return CLI::Formatter::make_help(app, std::move(name), mode);
     std::string out = absl::StrCat(app->get_description(), "\n");
     if (!app->get_footer().empty()) absl::StrAppend(&out, "\nExamples:\n", app->get_footer(), "\n");
-    absl::StrAppend(&out, "\n", absl::StripAsciiWhitespace(make_usage(app, name)), "\n");
+    absl::StrAppend(&out, "\nUsage: ", UsageOf(app), "\n");
     absl::StrAppend(&out, make_positionals(app), make_groups(app, mode), make_subcommands(app, mode));
     const CLI::App* root = app;
     while (root->get_parent() != nullptr) root = root->get_parent();
     if (root != app) {
-      const auto common = root->get_options([](const CLI::Option* option) {
-        return !option->check_lname("help") && !option->check_lname("version");
-      });
+      const auto common = root->get_options(
+          [](const CLI::Option* option) { return !option->check_lname("help") && !option->check_lname("version"); });
       absl::StrAppend(&out, make_group("Common options", false, common));
     }
     while (absl::EndsWith(out, "\n\n")) out.pop_back();
@@ -88,16 +106,26 @@ void BoundReal(CLI::Option* option, double low, double high) {
       std::string()));
 }
 
+std::string LimitHelp() {
+  std::string help = "Limit, repeatable; the limits are";
+  size_t column = 0;
+  for (const std::string& name : LimitNames()) {
+    absl::StrAppend(&help, column == 0 ? "\n" : ", ", name);
+    column = column + name.size() > 50 ? 0 : column + name.size();
+  }
+  return help;
+}
+
 void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   app->add_option("--device", flags->device, "Device to run on: auto, cpu, cuda")->type_name("DEVICE");
   Bound(app->add_option("--trials", flags->trials, "Input draws of the check (default 5)"), 1, 1000);
-  app->add_option("--tolerance", flags->tolerance, "scaled (default), or ATOL,RTOL as KernelBench has them")->type_name("RULE");
-  app->add_option("--baseline", flags->baseline, "What to compare with: eager (default), compile, all")->type_name("WHICH");
-  app->add_option("--limit", flags->limits, absl::StrCat("Limit as NAME=VALUE, repeatable: ", absl::StrJoin(LimitNames(), ", ")))
-      ->type_name("NAME=VALUE")
-      ->take_all()
-      ->expected(1);
-  auto* min_time = app->add_option("--min-time", flags->min_time, "Keep sampling at least so long")->type_name("SECONDS");
+  app->add_option("--tolerance", flags->tolerance, "scaled (default), or ATOL,RTOL as KernelBench has them")
+      ->type_name("RULE");
+  app->add_option("--baseline", flags->baseline, "What to compare with: eager (default), compile, all")
+      ->type_name("WHICH");
+  app->add_option("--limit", flags->limits, LimitHelp())->type_name("NAME=VALUE")->take_all()->expected(1);
+  auto* min_time =
+      app->add_option("--min-time", flags->min_time, "Keep sampling at least so long")->type_name("SECONDS");
   BoundReal(min_time, 0, 3600);
   auto* max_time = app->add_option("--max-time", flags->max_time, "Stop sampling then")->type_name("SECONDS");
   BoundReal(max_time, 0, 3600);
@@ -135,8 +163,8 @@ class Parser {
   }
 
  private:
-  CLI::App* Command(CLI::App* parent, const std::string& name, const std::string& description, const std::string& examples,
-                    Action action) {
+  CLI::App* Command(CLI::App* parent, const std::string& name, const std::string& description,
+                    const std::string& examples, Action action) {
     CLI::App* command = parent->add_subcommand(name, description);
     command->footer(examples);
     command->fallthrough();
@@ -146,14 +174,19 @@ class Parser {
 
   void AddGlobal() {
     GlobalOptions& g = values_.global;
-    app_.add_option("--coordinator", g.coordinator, "Address of the coordinator (else GROVE_COORDINATOR, else the configuration)")
+    app_.add_option("--coordinator", g.coordinator,
+                    "Address of the coordinator (else GROVE_COORDINATOR, else the configuration)")
         ->type_name("HOST:PORT");
-    app_.add_option("--config", g.config, "Configuration file (default ~/.config/grove/config.toml)")->type_name("FILE");
-    app_.add_option("--data", g.data, "Data folder of a local coordinator (default ~/.local/share/grove)")->type_name("DIR");
+    app_.add_option("--config", g.config, "Configuration file (default ~/.config/grove/config.toml)")
+        ->type_name("FILE");
+    app_.add_option("--data", g.data, "Data folder of a local coordinator (default ~/.local/share/grove)")
+        ->type_name("DIR");
     app_.add_option("--tls-ca", g.tls_ca, "CA certificate that the coordinator's must be of")->type_name("FILE");
     app_.add_option("--tls-cert", g.tls_cert, "Own certificate, for mutual TLS")->type_name("FILE");
     app_.add_option("--tls-key", g.tls_key, "Key of the own certificate")->type_name("FILE");
     app_.add_flag("--insecure", g.insecure, "Plaintext to a coordinator on another machine");
+    app_.add_flag("--allow-weak-sandbox", g.allow_weak_sandbox,
+                  "Workers that this command starts run even without all sandbox layers");
     app_.add_flag("--json", g.json, "One JSON document on stdout (NDJSON for watch)");
     app_.add_flag("-q,--quiet", g.quiet, "No messages and no progress, only errors");
     app_.add_flag("--no-color", g.no_color, "No colours (also NO_COLOR, TERM=dumb)");
@@ -171,7 +204,6 @@ class Parser {
     command->add_option("--listen", up.listen, "Address to serve on (default 127.0.0.1:7433)")->type_name("HOST:PORT");
     command->add_option("--metrics-listen", up.metrics_listen, "Address for /metrics and /healthz of the coordinator")
         ->type_name("HOST:PORT");
-    command->add_flag("--allow-weak-sandbox", up.allow_weak_sandbox, "Start workers even where sandbox layers are missing");
   }
 
   void AddSearch() {
@@ -187,18 +219,23 @@ class Parser {
           SearchCommand& search = values_.search;
           return grove::cli::RunSearch(context, search);
         });
-    command->add_option("problem", s.problem, "KernelBench .py file, or native .toml")->required()->type_name("PROBLEM");
+    command->add_option("PROBLEM", s.problem, "KernelBench .py file, or native .toml")->required()->type_name("");
     command->add_option("--generator", s.generator, "catalogue (default), openai, replay:FILE")->type_name("KIND");
     command->add_option("--model", s.model, "Model of the openai generator");
     command->add_option("--base-url", s.base_url, "Its endpoint (default: the coordinator's)")->type_name("URL");
-    BoundReal(command->add_option("--temperature", s.temperature, "Its temperature (default: the model's)")->type_name("T"), 0, 10);
+    BoundReal(
+        command->add_option("--temperature", s.temperature, "Its temperature (default: the model's)")->type_name("T"),
+        0, 10);
     Bound(command->add_option("--rounds", s.rounds, "Rounds (default 3)"), 1, 10'000);
     Bound(command->add_option("--ideas", s.ideas, "Ideas per parent (default 4)"), 1, 1000);
     Bound(command->add_option("--variants", s.variants, "Kernels per idea (default 2)"), 1, 1000);
     Bound(command->add_option("--keep", s.keep, "Kernels that each round starts from (default 3)"), 1, 1000);
-    Bound(command->add_option("--max-evaluations", s.max_evaluations, "Evaluations at most (default 1000)"), 1, 1'000'000);
-    Bound(command->add_option("--repairs", s.repairs, "Attempts to repair a failed kernel (default 1, 0 = none)"), 0, 100);
-    auto* explore = command->add_option("--explore", s.explore, "Share kept for novelty, not speed (default 0.2, 0 = none)");
+    Bound(command->add_option("--max-evaluations", s.max_evaluations, "Evaluations at most (default 1000)"), 1,
+          1'000'000);
+    Bound(command->add_option("--repairs", s.repairs, "Attempts to repair a failed kernel (default 1, 0 = none)"), 0,
+          100);
+    auto* explore =
+        command->add_option("--explore", s.explore, "Share kept for novelty, not speed (default 0.2, 0 = none)");
     BoundReal(explore->type_name("SHARE"), 0, 1);
     auto* seconds = command->add_option("--max-seconds", s.max_seconds, "Wall time at most (default none)");
     BoundReal(seconds->type_name("SECONDS"), 0, 1e7);
@@ -213,16 +250,17 @@ class Parser {
 
   void AddEval() {
     EvalCommand& e = values_.eval;
-    CLI::App* command = Command(&app_, "eval", "Judge kernels: build, check and time each against the problem's reference",
-                                "  grove eval softmax.py mine.cu\n"
-                                "  grove eval softmax.py a.cpp b.cpp --device cpu --json\n"
-                                "  grove eval softmax.py model_new.py --tolerance 1e-2,1e-2 --baseline all\n"
-                                "  grove eval softmax.py slow.cu --limit run_wall_seconds=2m --limit memory_bytes=8GiB",
-                                [this](const Context& context) { return RunEval(context, values_.eval); });
-    command->add_option("problem", e.problem, "KernelBench .py file, or native .toml")->required()->type_name("PROBLEM");
-    command->add_option("candidates", e.candidates, "Kernels: .cu, .cpp, or .py with ModelNew")
+    CLI::App* command =
+        Command(&app_, "eval", "Judge kernels: build, check and time each against the problem's reference",
+                "  grove eval softmax.py mine.cu\n"
+                "  grove eval softmax.py a.cpp b.cpp --device cpu --json\n"
+                "  grove eval softmax.py model_new.py --tolerance 1e-2,1e-2 --baseline all\n"
+                "  grove eval softmax.py slow.cu --limit run_wall_seconds=2m --limit memory_bytes=8GiB",
+                [this](const Context& context) { return RunEval(context, values_.eval); });
+    command->add_option("PROBLEM", e.problem, "KernelBench .py file, or native .toml")->required()->type_name("");
+    command->add_option("CANDIDATE", e.candidates, "Kernels: .cu, .cpp, or .py with ModelNew")
         ->required()
-        ->type_name("CANDIDATE")
+        ->type_name("")
         ->expected(1, 10'000);
     command->add_option("--build-flag", e.build_flags, "Further compiler flag, repeatable: --build-flag=-DTILE=32")
         ->type_name("FLAG")
@@ -235,36 +273,47 @@ class Parser {
 
   void AddJobs() {
     NodeCommand& n = values_.node;
-    CLI::App* jobs = Command(&app_, "jobs", "List jobs, newest first", "  grove jobs\n  grove jobs --state running --json",
-                             [this](const Context& context) { return RunJobs(context, values_.jobs); });
+    CLI::App* jobs =
+        Command(&app_, "jobs", "List jobs, newest first", "  grove jobs\n  grove jobs --state running --json",
+                [this](const Context& context) { return RunJobs(context, values_.jobs); });
     Bound(jobs->add_option("--limit", values_.jobs.limit, "Jobs at most (default 50)"), 1, 10'000);
-    jobs->add_option("--state", values_.jobs.state, "Only those: running, paused, done, cancelled, failed")->type_name("STATE");
+    jobs->add_option("--state", values_.jobs.state, "Only those: running, paused, done, cancelled, failed")
+        ->type_name("STATE");
 
     const auto with_id = [&](const char* name, const char* description, const char* examples,
-                             ExitCode (*run)(const Context&, const NodeCommand&), const char* metavar, const char* help) {
+                             ExitCode (*run)(const Context&, const NodeCommand&), const char* metavar,
+                             const char* help) {
       CLI::App* command = Command(&app_, name, description, examples,
                                   [this, run](const Context& context) { return run(context, values_.node); });
-      command->add_option("id", n.id, help)->required()->type_name(metavar);
+      command->add_option(metavar, n.id, help)->required()->type_name("");
       return command;
     };
     const char* job_help = "Job id, or its first characters";
     with_id("job", "Show one job", "  grove job j-abcdefgh", RunJob, "ID", job_help);
-    CLI::App* watch = with_id("watch", "Watch a job until it ends", "  grove watch j-abcdefgh\n  grove watch j-abcdefgh --json | jq .event",
-                              RunWatch, "ID", job_help);
+    CLI::App* watch =
+        with_id("watch", "Watch a job until it ends",
+                "  grove watch j-abcdefgh\n  grove watch j-abcdefgh --json | jq .event", RunWatch, "ID", job_help);
     watch->add_option("--after", n.after, "Only events after this sequence number")->type_name("SEQ");
-    CLI::App* cancel = with_id("cancel", "Cancel a job", "  grove cancel j-abcdefgh --reason 'wrong shapes'", RunCancel, "ID", job_help);
+    CLI::App* cancel = with_id("cancel", "Cancel a job", "  grove cancel j-abcdefgh --reason 'wrong shapes'", RunCancel,
+                               "ID", job_help);
     cancel->add_option("--reason", n.reason, "Why, for the record")->type_name("TEXT");
-    CLI::App* resume = with_id("resume", "Go on with a job that was paused, interrupted or has ended, and watch it",
-                               "  grove resume j-abcdefgh\n  grove resume j-abcdefgh --extra-rounds 2", RunResume, "ID", job_help);
+    CLI::App* resume =
+        with_id("resume", "Go on with a job that was paused, interrupted or has ended, and watch it",
+                "  grove resume j-abcdefgh\n  grove resume j-abcdefgh --extra-rounds 2", RunResume, "ID", job_help);
     Bound(resume->add_option("--extra-rounds", n.extra_rounds, "Further rounds"), 1, 10'000);
     Bound(resume->add_option("--extra-evaluations", n.extra_evaluations, "Further evaluations"), 1, 1'000'000);
     CLI::App* tree = with_id("tree", "Show what a search tried and what came of it",
-                             "  grove tree j-abcdefgh\n  grove tree j-abcdefgh --format dot | dot -Tsvg > tree.svg", RunTree, "ID", job_help);
-    tree->add_option("--format", n.format, "text (default), json, dot")->type_name("FORMAT")->check(CLI::Validator(
-        [](std::string& text) -> std::string {
-          return text == "text" || text == "json" || text == "dot" ? "" : absl::StrCat("'", text, "' is not one of text, json, dot");
-        },
-        std::string()));
+                             "  grove tree j-abcdefgh\n  grove tree j-abcdefgh --format dot | dot -Tsvg > tree.svg",
+                             RunTree, "ID", job_help);
+    tree->add_option("--format", n.format, "text (default), json, dot")
+        ->type_name("FORMAT")
+        ->check(CLI::Validator(
+            [](std::string& text) -> std::string {
+              return text == "text" || text == "json" || text == "dot"
+                         ? ""
+                         : absl::StrCat("'", text, "' is not one of text, json, dot");
+            },
+            std::string()));
     CLI::App* best = with_id("best", "Get the fastest correct kernel of a job",
                              "  grove best j-abcdefgh                       its source on stdout\n"
                              "  grove best j-abcdefgh -o softmax.cu",
@@ -276,47 +325,55 @@ class Parser {
 
   void AddBank() {
     BankCommand& b = values_.bank;
-    CLI::App* bank = Command(&app_, "bank", "The bank of good kernels, kept across searches",
-                             "  grove bank list --operation softmax\n  grove bank add j-abcdefgh/k12\n  grove bank show b-abcdefgh", nullptr);
-    CLI::App* list = Command(bank, "list", "List the bank's kernels", "  grove bank list --operation softmax --device cuda",
-                             [this](const Context& context) { return RunBankList(context, values_.bank); });
+    CLI::App* bank =
+        Command(&app_, "bank", "The bank of good kernels, kept across searches",
+                "  grove bank list --operation softmax\n  grove bank add j-abcdefgh/k12\n  grove bank show b-abcdefgh",
+                nullptr);
+    CLI::App* list =
+        Command(bank, "list", "List the bank's kernels", "  grove bank list --operation softmax --device cuda",
+                [this](const Context& context) { return RunBankList(context, values_.bank); });
     list->add_option("--operation", b.operation, "Only this operation")->type_name("OP");
     list->add_option("--device", b.device, "Only this device: cpu, cuda")->type_name("DEVICE");
     CLI::App* show = Command(bank, "show", "Show one entry with its source", "  grove bank show b-abcdefgh",
                              [this](const Context& context) { return RunBankShow(context, values_.bank); });
-    show->add_option("id", b.id, "Entry id")->required()->type_name("ENTRY");
+    show->add_option("ENTRY", b.id, "Entry id")->required()->type_name("");
     CLI::App* add = Command(bank, "add", "Put a correct kernel of a job, or a file, into the bank",
-                            "  grove bank add j-abcdefgh/k12\n  grove bank add mine.cu --operation softmax --device cuda --note 'from a talk'",
+                            "  grove bank add j-abcdefgh/k12\n  grove bank add mine.cu --operation softmax --device "
+                            "cuda --note 'from a talk'",
                             [this](const Context& context) { return RunBankAdd(context, values_.bank); });
-    add->add_option("source", b.source, "Kernel node JOB/k1, or a .cu, .cpp or .py file")->required()->type_name("NODE|FILE");
+    add->add_option("SOURCE", b.source, "Kernel node JOB/k1, or a .cu, .cpp or .py file")->required()->type_name("");
     add->add_option("--operation", b.operation, "What a file computes: softmax, layer_norm, ...")->type_name("OP");
     add->add_option("--device", b.device, "What a file runs on: cpu, cuda")->type_name("DEVICE");
     add->add_option("--note", b.note, "For the record")->type_name("TEXT");
     CLI::App* remove = Command(bank, "remove", "Take an entry out of the bank", "  grove bank remove b-abcdefgh",
                                [this](const Context& context) { return RunBankRemove(context, values_.bank); });
-    remove->add_option("id", b.id, "Entry id")->required()->type_name("ENTRY");
+    remove->add_option("ENTRY", b.id, "Entry id")->required()->type_name("");
   }
 
   void AddFarm() {
     Command(&app_, "workers", "List the workers that are or were connected", "  grove workers\n  grove workers --json",
             [](const Context& context) { return RunWorkers(context); });
-    CLI::App* doctor = Command(&app_, "doctor", "Check this machine as a worker, and the coordinator", "  grove doctor\n  grove doctor --device cuda",
+    CLI::App* doctor = Command(&app_, "doctor", "Check this machine as a worker, and the coordinator",
+                               "  grove doctor\n  grove doctor --device cuda",
                                [this](const Context& context) { return RunDoctor(context, values_.doctor_device); });
     doctor->add_option("--device", values_.doctor_device, "Device to check: cpu, cuda, cuda:N")->type_name("DEVICE");
-    Command(&app_, "version", "Show versions", "  grove version --json", [](const Context& context) { return RunVersion(context); });
+    Command(&app_, "version", "Show versions", "  grove version --json",
+            [](const Context& context) { return RunVersion(context); });
   }
 
   void AddCerts() {
     CertsCommand& c = values_.certs;
     CLI::App* certs = Command(&app_, "certs", "Make a certificate authority and certificates for a farm",
-                              "  grove certs init --dir certs\n  grove certs issue coordinator --dir certs --host farm.example --host 10.0.0.7", nullptr);
+                              "  grove certs init --dir certs\n  grove certs issue coordinator --dir certs --host "
+                              "farm.example --host 10.0.0.7",
+                              nullptr);
     CLI::App* init = Command(certs, "init", "Make a certificate authority", "  grove certs init --dir certs",
                              [this](const Context& context) { return RunCertsInit(context, values_.certs); });
     CLI::App* issue = Command(certs, "issue", "Make a certificate signed by it",
                               "  grove certs issue coordinator --dir certs --host farm.example --host 10.0.0.7\n"
                               "  grove certs issue worker-3 --dir certs",
                               [this](const Context& context) { return RunCertsIssue(context, values_.certs); });
-    issue->add_option("name", c.name, "Name of the files and of the holder")->required()->type_name("NAME");
+    issue->add_option("NAME", c.name, "Name of the files and of the holder")->required()->type_name("");
     issue->add_option("--host", c.hosts, "DNS name or IP address, repeatable (default: this machine only)")
         ->type_name("HOST")
         ->take_all()
@@ -330,20 +387,20 @@ class Parser {
   }
 
   void AddCompletion() {
-    CLI::App* command = Command(&app_, "completion", "Print a completion script for your shell",
-                                "  source <(grove completion bash)\n  grove completion zsh > ~/.zfunc/_grove",
-                                [this](const Context& context) {
-                                  const CompletionCommand description = DescribeApp();
-                                  if (values_.shell != "bash" && values_.shell != "zsh") {
-                                    return Fail(context, absl::InvalidArgumentError(absl::StrCat("there is no completion for '", values_.shell,
-                                                                                                 "'; it is bash or zsh")));
-                                  }
-                                  return context.console->Out(values_.shell == "bash" ? BashCompletion(description)
-                                                                                      : ZshCompletion(description))
-                                             ? ExitCode::kOk
-                                             : ExitCode::kInfrastructure;
-                                });
-    command->add_option("shell", values_.shell, "bash or zsh")->required()->type_name("SHELL");
+    CLI::App* command = Command(
+        &app_, "completion", "Print a completion script for your shell",
+        "  source <(grove completion bash)\n  grove completion zsh > ~/.zfunc/_grove", [this](const Context& context) {
+          const CompletionCommand description = DescribeApp();
+          if (values_.shell != "bash" && values_.shell != "zsh") {
+            return Fail(context, absl::InvalidArgumentError(absl::StrCat("there is no completion for '", values_.shell,
+                                                                         "'; it is bash or zsh")));
+          }
+          return context.console->Out(values_.shell == "bash" ? BashCompletion(description)
+                                                              : ZshCompletion(description))
+                     ? ExitCode::kOk
+                     : ExitCode::kInfrastructure;
+        });
+    command->add_option("SHELL", values_.shell, "bash or zsh")->required()->type_name("");
   }
 
  public:
@@ -370,9 +427,9 @@ CompletionCommand Describe(const CLI::App* app, const std::vector<CompletionOpti
   command.description = app->get_description();
   for (const CLI::Option* option : app->get_options()) {
     if (option->get_positional() && option->get_snames().empty() && option->get_lnames().empty()) {
-      const std::string type = option->get_type_name();
-      if (type == "SHELL") command.values = {"bash", "zsh"};
-      if (type == "PROBLEM" || type == "CANDIDATE" || type == "NODE|FILE") command.files = true;
+      const std::string name = option->get_name(true);
+      if (name == "SHELL") command.values = {"bash", "zsh"};
+      if (name == "PROBLEM" || name == "CANDIDATE" || name == "SOURCE") command.files = true;
       continue;
     }
     CompletionOption described;
@@ -399,7 +456,7 @@ CompletionCommand Describe(const CLI::App* app, const std::vector<CompletionOpti
   } else {
     command.options.insert(command.options.end(), common.begin(), common.end());
   }
-  for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : AllCommands(app)) {
     command.commands.push_back(Describe(sub, below));
   }
   return command;
@@ -410,19 +467,20 @@ const CLI::App* Deepest(const CLI::App* app) {
   return app;
 }
 
-std::string FullName(const CLI::App* app) {
-  if (app->get_parent() == nullptr) return app->get_name();
-  return absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
-}
-
 // One line for a command line that could not be parsed.
-std::string ExplainParseError(const CLI::App& root, const CLI::ParseError& error) {
+std::string ExplainParseError(const CLI::App& root, const CLI::ParseError& error,
+                              const std::vector<std::string>& words) {
   const CLI::App* at = Deepest(&root);
   std::string message = error.what();
   constexpr absl::string_view kExtras = "not expected: ";
   if (const size_t position = message.find(std::string(kExtras)); position != std::string::npos) {
-    const std::vector<std::string> extras = absl::StrSplit(message.substr(position + kExtras.size()), ' ', absl::SkipEmpty());
-    const std::string word = extras.empty() ? "" : extras.front();
+    const std::vector<std::string> extras =
+        absl::StrSplit(message.substr(position + kExtras.size()), ' ', absl::SkipEmpty());
+    // The parser lists them in no useful order: the first on the command line is where it went wrong.
+    const auto first = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
+      return std::find(extras.begin(), extras.end(), word) != extras.end();
+    });
+    const std::string word = first == words.end() ? (extras.empty() ? "" : extras.front()) : *first;
     std::vector<std::string> names;
     std::string kind;
     if (absl::StartsWith(word, "-")) {
@@ -433,7 +491,7 @@ std::string ExplainParseError(const CLI::App& root, const CLI::ParseError& error
         }
       }
     } else {
-      for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+      for (const CLI::App* sub : AllCommands(at)) names.push_back(sub->get_name());
       kind = names.empty() ? "argument" : "command";
     }
     // "--flag=value" is mistyped in its name.
@@ -459,7 +517,8 @@ int RunApp(int argc, const char* const* argv, Interrupts* interrupts, const GetE
   CLI::App& app = parser->app();
   const auto finish = [](ExitCode code) { return static_cast<int>(code); };
   // --json counts even on a command line that cannot be parsed.
-  const bool json_asked = std::any_of(argv, argv + argc, [](const char* word) { return std::string(word) == "--json"; });
+  const bool json_asked =
+      std::any_of(argv, argv + argc, [](const char* word) { return std::string(word) == "--json"; });
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -468,7 +527,7 @@ int RunApp(int argc, const char* const* argv, Interrupts* interrupts, const GetE
   } catch (const CLI::ParseError& error) {
     Console console({.json = json_asked}, env);
     Context context{parser->values().global, &console, interrupts, env};
-    return finish(Fail(context, absl::InvalidArgumentError(ExplainParseError(app, error))));
+    return finish(Fail(context, absl::InvalidArgumentError(ExplainParseError(app, error, {argv + 1, argv + argc}))));
   }
   Values& values = parser->values();
   Console console({.quiet = values.global.quiet, .no_color = values.global.no_color, .json = values.global.json}, env);
@@ -477,8 +536,9 @@ int RunApp(int argc, const char* const* argv, Interrupts* interrupts, const GetE
   const CLI::App* chosen = Deepest(&app);
   const Action* action = parser->ActionOf(chosen);
   if (action == nullptr) {
-    console.Error(absl::StrCat(chosen == &app ? "no command given" : absl::StrCat("'", FullName(chosen), "' needs a command"),
-                               "\n\n", chosen->help("", CLI::AppFormatMode::Normal)));
+    console.Error(
+        absl::StrCat(chosen == &app ? "no command given" : absl::StrCat("'", FullName(chosen), "' needs a command"),
+                     "\n\n", chosen->help()));
     return finish(ExitCode::kUsage);
   }
   values.search.repairs_given = parser->search()->count("--repairs") > 0;

@@ -92,6 +92,8 @@ std::string Child::HowItEnded() const {
   return absl::StrCat("exit code ", WEXITSTATUS(status_));
 }
 
+int Child::ExitCode() const { return reaped_ && WIFEXITED(status_) ? WEXITSTATUS(status_) : -1; }
+
 void Child::Signal(int signal) {
   if (!reaped_) kill(pid_, signal);
 }

@@ -18,15 +18,17 @@ class Child {
   // argv[0] is the program's path. stdin is /dev/null; stdout and stderr go to `log_path`, appended. The child leads a
   // process group of its own, so that the terminal's Ctrl-C reaches only the one who decides what to do about it, and
   // starts with no signal blocked. NOT_FOUND: there is no such program.
-  static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& argv, const std::string& log_path);
+  static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& argv,
+                                                      const std::string& log_path);
   ~Child();  // SIGKILL if it still runs, and reaps it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const { return pid_; }
-  bool Running();                       // reaps it when it has ended
-  std::string HowItEnded() const;       // "exit code 1", "signal 9 (Killed)"; "" while it runs
-  void Signal(int signal);              // nothing once it has been reaped
+  bool Running();                         // reaps it when it has ended
+  std::string HowItEnded() const;         // "exit code 1", "signal 9 (Killed)"; "" while it runs
+  int ExitCode() const;                   // -1 while it runs, or when a signal ended it
+  void Signal(int signal);                // nothing once it has been reaped
   bool WaitFor(absl::Duration patience);  // true when it has ended
 
  private:
@@ -36,8 +38,8 @@ class Child {
   int status_ = 0;
 };
 
-// Runs a program to its end with our stdin and stderr; what it wrote on stdout (at most 1 MiB), and its exit code (128 +
-// signal when one ended it).
+// Runs a program to its end with our stdin and stderr; what it wrote on stdout (at most 1 MiB), and its exit code (128
+// + signal when one ended it).
 struct Finished {
   std::string output;
   int exit_code = 0;

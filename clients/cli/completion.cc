@@ -26,8 +26,8 @@ void BashArms(const CompletionCommand& command, const std::string& path, std::st
                       " ;;\n");
     }
   }
-  absl::StrAppend(words, "    ", ShellQuote(path), ") words=", ShellQuote(absl::StrJoin(all, " ")), "; flags=",
-                  ShellQuote(absl::StrJoin(flags, " ")), command.files ? "; files=1" : "", " ;;\n");
+  absl::StrAppend(words, "    ", ShellQuote(path), ") words=", ShellQuote(absl::StrJoin(all, " ")),
+                  "; flags=", ShellQuote(absl::StrJoin(flags, " ")), command.files ? "; files=1" : "", " ;;\n");
   for (const CompletionCommand& sub : command.commands) {
     BashArms(sub, path.empty() ? sub.name : absl::StrCat(path, " ", sub.name), words, values);
   }
@@ -60,17 +60,21 @@ void ZshFunctions(const CompletionCommand& command, const std::string& path, std
       std::string spec = absl::StrCat(name, option.takes_value ? (name.size() > 2 ? "=" : "+") : "", "[",
                                       ZshText(option.description), "]");
       if (option.takes_value) {
-        absl::StrAppend(&spec, ":value:", option.files ? "_files" : absl::StrCat("(", absl::StrJoin(option.values, " "), ")"));
+        absl::StrAppend(&spec,
+                        ":value:", option.files ? "_files" : absl::StrCat("(", absl::StrJoin(option.values, " "), ")"));
       }
       absl::StrAppend(&body, "    '*", spec, "' \\\n");
     }
   }
   if (!command.commands.empty()) {
-    absl::StrAppend(&body, "    '1: :->command' \\\n    '*:: :->argument'\n  case $state in\n  command)\n    local -a commands\n    commands=(\n");
+    absl::StrAppend(&body,
+                    "    '1: :->command' \\\n    '*:: :->argument'\n  case $state in\n  command)\n    local -a "
+                    "commands\n    commands=(\n");
     for (const CompletionCommand& sub : command.commands) {
       absl::StrAppend(&body, "      '", sub.name, ":", ZshText(sub.description), "'\n");
     }
-    absl::StrAppend(&body, "    )\n    _describe -t commands command commands\n    ;;\n  argument)\n    case $line[1] in\n");
+    absl::StrAppend(&body,
+                    "    )\n    _describe -t commands command commands\n    ;;\n  argument)\n    case $line[1] in\n");
     for (const CompletionCommand& sub : command.commands) {
       const std::string below = path.empty() ? sub.name : absl::StrCat(path, " ", sub.name);
       absl::StrAppend(&body, "    ", sub.name, ") ", ZshName(below), " ;;\n");
@@ -134,9 +138,11 @@ complete -F _grove grove
 }
 
 std::string ZshCompletion(const CompletionCommand& root) {
-  std::string out = "#compdef grove\n# zsh completion for grove: put it in a folder of $fpath as _grove, or source it.\n\n";
+  std::string out =
+      "#compdef grove\n# zsh completion for grove: put it in a folder of $fpath as _grove, or source it.\n\n";
   ZshFunctions(root, "", &out);
-  absl::StrAppend(&out, "if [ \"$funcstack[1]\" = \"_grove\" ]; then\n  _grove \"$@\"\nelse\n  compdef _grove grove\nfi\n");
+  absl::StrAppend(&out,
+                  "if [ \"$funcstack[1]\" = \"_grove\" ]; then\n  _grove \"$@\"\nelse\n  compdef _grove grove\nfi\n");
   return out;
 }
 

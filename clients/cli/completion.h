@@ -8,7 +8,7 @@
 namespace grove::cli {
 
 struct CompletionOption {
-  std::vector<std::string> names;   // "--device", "-o"
+  std::vector<std::string> names;  // "--device", "-o"
   std::string description;
   bool takes_value = false;
   std::vector<std::string> values;  // what the value may be; empty = nothing to propose

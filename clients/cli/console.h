@@ -14,9 +14,9 @@
 namespace grove::cli {
 
 struct ConsoleOptions {
-  bool quiet = false;     // no messages and no progress; errors still
+  bool quiet = false;  // no messages and no progress; errors still
   bool no_color = false;
-  bool json = false;      // stdout has a document, so that errors go there as one, too
+  bool json = false;  // stdout has a document, so that errors go there as one, too
 };
 
 // Thread-safe.
@@ -32,14 +32,14 @@ class Console {
   const Style& err_style() const { return err_style_; }
   bool json() const { return options_.json; }
   bool quiet() const { return options_.quiet; }
-  bool live() const { return live_; }          // stderr is a terminal that can redraw
+  bool live() const { return live_; }  // stderr is a terminal that can redraw
   bool out_is_terminal() const { return out_is_terminal_; }
-  size_t width() const;                        // of stderr's terminal; 80 when it is none
-  size_t out_width() const;                    // of stdout's; 0 (no limit) when it is none
+  size_t width() const;      // of stderr's terminal; 80 when it is none
+  size_t out_width() const;  // of stdout's; 0 (no limit) when it is none
   size_t height() const;
 
-  void Message(absl::string_view text);        // stderr, unless quiet; a line end is added
-  void Error(absl::string_view text);          // stderr: "grove: ..."
+  void Message(absl::string_view text);  // stderr, unless quiet; a line end is added
+  void Error(absl::string_view text);    // stderr: "grove: ..."
   // stdout. False when it cannot be written (a full disk, a closed pipe), which is said once on stderr.
   bool Out(absl::string_view text);
 

@@ -97,8 +97,8 @@ ExitCode ExitCodeOfFailedJob(const v1::Job& job) {
     case v1::JOB_STATE_CANCELLED:
       return ExitCode::kInterrupted;
     case v1::JOB_STATE_FAILED:
-      // FAILED means that the request cannot be served as it stands: the problem is invalid, or the generator does not know
-      // the operation. Both are the caller's to change.
+      // FAILED means that the request cannot be served as it stands: the problem is invalid, or the generator does not
+      // know the operation. Both are the caller's to change.
       return ExitCode::kUsage;
     default:
       return ExitCode::kInfrastructure;

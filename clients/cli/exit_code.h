@@ -9,9 +9,9 @@
 namespace grove::cli {
 
 enum class ExitCode : int {
-  kOk = 0,             // correct, or done
-  kUsage = 2,          // wrong arguments or input
-  kUnreachable = 3,    // no coordinator
+  kOk = 0,           // correct, or done
+  kUsage = 2,        // wrong arguments or input
+  kUnreachable = 3,  // no coordinator
   kBuildFailed = 10,
   kWrong = 11,
   kTimedOut = 12,
@@ -29,14 +29,15 @@ ExitCode ExitCodeOf(v1::Verdict verdict);  // UNSPECIFIED: kInfrastructure, for 
 ExitCode ExitCodeOf(const absl::Status& status);
 
 // From harmless to serious: kOk < kUnmeasurable < kBuildFailed < kWrong < kTimedOut < kLimitExceeded < kCrashed <
-// kCheated < kInfrastructure < kUsage < kUnreachable < kInterrupted. A kernel that could not be measured may be fine; one
-// that does not build was never run; a wrong one did run; the later ones did harm or tried to; the last say that the batch
-// itself is incomplete.
+// kCheated < kInfrastructure < kUsage < kUnreachable < kInterrupted. A kernel that could not be measured may be fine;
+// one that does not build was never run; a wrong one did run; the later ones did harm or tried to; the last say that
+// the batch itself is incomplete.
 ExitCode Worst(absl::Span<const ExitCode> codes);  // of none: kOk
 
-// The end of an eval job, or of a search. An eval ends as the worst of its candidates. A search ends with kOk when it found
-// a correct kernel, else with the least serious of its kernels' verdicts, and kInfrastructure when no kernel was judged.
-// A job that failed: kUsage when its problem or its request is at fault, else kInfrastructure. Cancelled: kInterrupted.
+// The end of an eval job, or of a search. An eval ends as the worst of its candidates. A search ends with kOk when it
+// found a correct kernel, else with the least serious of its kernels' verdicts, and kInfrastructure when no kernel was
+// judged. A job that failed: kUsage when its problem or its request is at fault, else kInfrastructure. Cancelled:
+// kInterrupted.
 ExitCode ExitCodeOfEval(const v1::Job& job, absl::Span<const v1::KernelNode> kernels);
 ExitCode ExitCodeOfSearch(const v1::Job& job);
 ExitCode ExitCodeOfFailedJob(const v1::Job& job);

@@ -33,10 +33,15 @@ constexpr size_t kMaxRestarts = 5;
 constexpr absl::Duration kRestartWindow = absl::Minutes(1);
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(200);
 constexpr absl::Duration kLastBackoff = absl::Seconds(5);
+// A child that says by its exit code that it cannot run here (1) or does not know its flags (2), at once, will hardly
+// change its mind; but a predecessor that still holds its folder lets go within about 3 s, which four tries span.
+constexpr size_t kMaxRefusals = 4;
+constexpr absl::Duration kAtOnce = absl::Seconds(3);
 constexpr absl::Duration kPoll = absl::Milliseconds(50);
 constexpr size_t kTailLines = 15;
 
-// The first word of "127.0.0.1:1234" (port file) or "127.0.0.1:1234 4711" (coordinator.addr). Both are written atomically.
+// The first word of "127.0.0.1:1234" (port file) or "127.0.0.1:1234 4711" (coordinator.addr). Both are written
+// atomically.
 std::string AddressFromFile(const std::string& path) {
   auto text = ReadFile(path, 4096);
   if (!text.ok()) return "";
@@ -59,6 +64,7 @@ struct Farm::Impl {
     std::deque<absl::Time> restarts;
     absl::Duration backoff = kFirstBackoff;
     absl::Time restart_at = absl::InfiniteFuture();
+    absl::Time launched;
   };
 
   mutable absl::Mutex mutex;
@@ -87,12 +93,14 @@ struct Farm::Impl {
     auto child = Child::Start(member->argv, member->log);
     if (!child.ok()) {
       if (absl::IsNotFound(child.status())) {
-        return absl::NotFoundError(absl::StrCat("cannot start ", member->argv[0],
-                                                ": no such program; it is installed beside grove, is the installation whole?"));
+        return absl::NotFoundError(
+            absl::StrCat("cannot start ", member->argv[0],
+                         ": no such program; it is installed beside grove, is the installation whole?"));
       }
       return child.status();
     }
     member->child = *std::move(child);
+    member->launched = absl::Now();
     return absl::OkStatus();
   }
 
@@ -101,8 +109,8 @@ struct Farm::Impl {
     Member member;
     member.name = "grove-coordinator";
     member.log = absl::StrCat(options.data_dir, "/logs/coordinator.log");
-    member.argv = {Bin("grove-coordinator"), "--data", options.data_dir, "--listen", options.listen,
-                   "--port-file", port_file, "--exit-with-parent",
+    member.argv = {Bin("grove-coordinator"), "--data", options.data_dir, "--listen", options.listen, "--port-file",
+                   port_file, "--exit-with-parent",
                    // The workers have drained, or been given up, before it is asked to end: nothing to wait for.
                    "--drain-seconds", "0"};
     member.argv.insert(member.argv.end(), options.coordinator_flags.begin(), options.coordinator_flags.end());
@@ -121,8 +129,8 @@ struct Farm::Impl {
         return absl::FailedPreconditionError(why);
       }
       if (absl::Now() > deadline) {
-        return absl::DeadlineExceededError(absl::StrCat(
-            "grove-coordinator did not begin to listen within ", absl::FormatDuration(kStartPatience), "; see ", member.log));
+        return absl::DeadlineExceededError(absl::StrCat("grove-coordinator did not begin to listen within ",
+                                                        absl::FormatDuration(kStartPatience), "; see ", member.log));
       }
       if (options.cancellation != nullptr && options.cancellation->WaitFor(absl::Milliseconds(5))) {
         return absl::CancelledError("interrupted");
@@ -142,8 +150,14 @@ struct Farm::Impl {
       Member member;
       member.name = absl::StrCat("grove-worker ", i, " (", options.devices[i], ")");
       member.log = absl::StrCat(options.data_dir, "/logs/worker-", i, ".log");
-      member.argv = {Bin("grove-worker"), "--coordinator", address, "--device", options.devices[i],
-                     "--state", absl::StrCat(options.data_dir, "/workers/", i), "--exit-with-parent"};
+      member.argv = {Bin("grove-worker"),
+                     "--coordinator",
+                     address,
+                     "--device",
+                     options.devices[i],
+                     "--state",
+                     absl::StrCat(options.data_dir, "/workers/", i),
+                     "--exit-with-parent"};
       member.argv.insert(member.argv.end(), options.worker_flags.begin(), options.worker_flags.end());
       if (absl::Status launched = Launch(&member); !launched.ok()) return launched;
       members.push_back(std::move(member));
@@ -151,8 +165,8 @@ struct Farm::Impl {
     return absl::OkStatus();
   }
 
-  // Restarts the dead. Owned by the supervisor thread, which also outlives every child that it started: some kernels tie
-  // "exit with parent" to the starting thread.
+  // Restarts the dead. Owned by the supervisor thread, which also outlives every child that it started: some kernels
+  // tie "exit with parent" to the starting thread.
   void Supervise() {
     for (;;) {
       std::vector<std::string> said;
@@ -168,22 +182,26 @@ struct Farm::Impl {
           if (member.child->Running()) continue;
           if (!health.ok()) continue;
           if (member.restart_at == absl::InfiniteFuture()) {
-            while (!member.restarts.empty() && now - member.restarts.front() > kRestartWindow) member.restarts.pop_front();
-            if (member.restarts.size() >= kMaxRestarts) {
-              health = absl::InternalError(absl::StrCat("gave up after ", kMaxRestarts, " restarts: ", Obituary(member)));
-              said.push_back(std::string(health.message()));
+            while (!member.restarts.empty() && now - member.restarts.front() > kRestartWindow)
+              member.restarts.pop_front();
+            const int code = member.child->ExitCode();
+            const bool refused = (code == 1 || code == 2) && now - member.launched < kAtOnce;
+            if (member.restarts.size() >= (refused ? kMaxRefusals : kMaxRestarts)) {
+              health = absl::InternalError(
+                  absl::StrCat("gave up after ", member.restarts.size(), " restarts: ", Obituary(member)));
               continue;
             }
             if (member.restarts.empty()) member.backoff = kFirstBackoff;
             member.restart_at = now + member.backoff;
             member.backoff = std::min(member.backoff * 2, kLastBackoff);
-            said.push_back(absl::StrCat(Obituary(member), "\nstarting it again"));
+            if (!refused || member.restarts.empty()) {
+              said.push_back(absl::StrCat(Obituary(member), "\nstarting it again"));
+            }
           } else if (now >= member.restart_at) {
             member.restart_at = absl::InfiniteFuture();
             member.restarts.push_back(now);
             if (absl::Status launched = Launch(&member); !launched.ok()) {
               health = launched;
-              said.push_back(std::string(launched.message()));
             }
           }
         }

@@ -1,5 +1,6 @@
-// A coordinator and workers as children of this process: for `grove up`, and for `search` and `eval` where no coordinator
-// is configured. Children that die are started again, with back-off and a bound; they end with this process, however it ends.
+// A coordinator and workers as children of this process: for `grove up`, and for `search` and `eval` where no
+// coordinator is configured. Children that die are started again, with back-off and a bound; they end with this
+// process, however it ends.
 #pragma once
 
 #include <functional>
@@ -18,18 +19,18 @@ namespace grove::cli {
 struct FarmOptions {
   std::string data_dir;
   std::string listen = "127.0.0.1:0";
-  std::vector<std::string> devices;          // one worker each: "cpu", "cuda:0"; empty = coordinator only
+  std::vector<std::string> devices;            // one worker each: "cpu", "cuda:0"; empty = coordinator only
   std::vector<std::string> coordinator_flags;  // further ones, such as --tls-cert
   std::vector<std::string> worker_flags;
-  std::string bin_dir;                       // where grove-coordinator and grove-worker are
+  std::string bin_dir;  // where grove-coordinator and grove-worker are
   client::Cancellation* cancellation = nullptr;
   std::function<void(absl::string_view)> say;  // from any thread: a child died, was started again, was given up
 };
 
 class Farm {
  public:
-  // Returns once the coordinator listens; workers dial in by themselves. Errors carry the log's last lines; ALREADY_EXISTS:
-  // another process serves the data folder.
+  // Returns once the coordinator listens; workers dial in by themselves. Errors carry the log's last lines;
+  // ALREADY_EXISTS: another process serves the data folder.
   static absl::StatusOr<std::unique_ptr<Farm>> Start(FarmOptions options);
   ~Farm();  // Kill
   Farm(const Farm&) = delete;
@@ -55,8 +56,8 @@ class Farm {
 // "cpu", or "cuda:0" ... for the GPUs of this machine, by their device files. Never empty.
 std::vector<std::string> LocalDevices(const std::string& dev_dir = "/dev");
 
-// The address that a live coordinator of this data folder left there, or "" (none, or unreadable). Whether it lives is for
-// the caller to try.
+// The address that a live coordinator of this data folder left there, or "" (none, or unreadable). Whether it lives is
+// for the caller to try.
 std::string RecordedAddress(const std::string& data_dir);
 
 }  // namespace grove::cli

@@ -14,7 +14,7 @@
 namespace grove::cli {
 namespace {
 
-constexpr absl::Duration kRedraw = absl::Milliseconds(200);
+constexpr absl::Duration kTick = absl::Milliseconds(200);
 // More kernels than this make a line each a flood; then a summary every so often.
 constexpr int kLinePerKernel = 200;
 constexpr absl::Duration kSummaryEvery = absl::Seconds(5);
@@ -42,30 +42,33 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
   };
 
   const bool draw = console->live() && !options.ndjson;
-  std::thread drawer;
-  if (draw) {
-    drawer = std::thread([&] {
-      absl::MutexLock lock(&mutex);
-      while (!done) {
-        console->SetBlock(RenderProgress(job, model, view()));
-        mutex.AwaitWithTimeout(absl::Condition(&done), kRedraw);
+  client::Cancellation stop;  // by the user, or because our own farm cannot go on
+  absl::Status unhealthy;
+  const uint64_t ticket = interrupts->cancellation().Register([&stop] { stop.Cancel(); });
+  std::thread ticker([&] {
+    absl::MutexLock lock(&mutex);
+    while (!done) {
+      if (draw) console->SetBlock(RenderProgress(job, model, view()));
+      if (session->farm() != nullptr && unhealthy.ok()) {
+        unhealthy = session->farm()->Health();
+        if (!unhealthy.ok()) stop.Cancel();
       }
-    });
-  }
+      mutex.AwaitWithTimeout(absl::Condition(&done), kTick);
+    }
+  });
 
   client::WatchOptions watch;
   watch.after_seq = options.after_seq;
   watch.with_progress = draw || options.ndjson;
-  watch.cancellation = &interrupts->cancellation();
+  watch.cancellation = &stop;
   if (session->embedded()) watch.reattach_for = absl::Seconds(30);
   bool said_gone = false;
-  absl::Status unhealthy;
   watch.on_reattach = [&](const absl::Status& why, absl::Duration left) {
     if (!said_gone) {
-      console->Message(absl::StrCat(why.message(), "\ntrying to attach again for ", absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))));
+      console->Message(absl::StrCat(why.message(), "\ntrying to attach again for ",
+                                    absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))));
     }
     said_gone = true;
-    if (session->farm() != nullptr) unhealthy = session->farm()->Health();
   };
   watch.on_attached = [&] {
     if (said_gone) console->Message("attached again");
@@ -101,15 +104,16 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
       if (options.lines_to_stdout) return console->Out(absl::StrCat(line, "\n"));
       for (absl::string_view one : absl::StrSplit(line, '\n')) console->Message(absl::StrCat(job, " ", one));
     }
-    return unhealthy.ok();
+    return true;
   });
   {
     absl::MutexLock lock(&mutex);
     done = true;
   }
-  if (drawer.joinable()) drawer.join();
+  ticker.join();
+  interrupts->cancellation().Unregister(ticket);
   console->ClearBlock();
-  if (followed.status.ok() && !unhealthy.ok()) followed.status = unhealthy;
+  if (!followed.status.ok() && !interrupts->interrupted() && !unhealthy.ok()) followed.status = unhealthy;
   return followed;
 }
 

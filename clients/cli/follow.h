@@ -13,8 +13,8 @@ namespace grove::cli {
 
 struct FollowOptions {
   uint64_t after_seq = 0;
-  bool ndjson = false;          // each event as a document on stdout
-  bool lines_to_stdout = false; // plain lines are the command's data (`watch`), where nothing is redrawn
+  bool ndjson = false;           // each event as a document on stdout
+  bool lines_to_stdout = false;  // plain lines are the command's data (`watch`), where nothing is redrawn
 };
 
 struct Followed {

@@ -67,7 +67,8 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_by
     return error(std::strerror(errno));
   }
   if (S_ISDIR(info.st_mode)) return error("is a folder; name a file in it");
-  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode)) return error("is not a regular file");
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))
+    return error("is not a regular file");
   if (S_ISREG(info.st_mode) && info.st_size > max_bytes) {
     return error("is ", FormatBytes(info.st_size), "; at most ", FormatBytes(max_bytes), " are accepted");
   }
@@ -85,8 +86,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_by
                  "); source must be text, is this a binary file?");
   }
   if (const size_t bad = FindInvalidUtf8(*text); bad != absl::string_view::npos) {
-    return error("is not UTF-8: invalid byte at offset ", bad, " (line ", LineOf(*text, bad),
-                 "); save it as UTF-8");
+    return error("is not UTF-8: invalid byte at offset ", bad, " (line ", LineOf(*text, bad), "); save it as UTF-8");
   }
   return text;
 }

@@ -1,5 +1,5 @@
-// Reading what a user names on the command line: problems and candidates. Everything wrong with a file is said here, before
-// anything is sent: what, where and what to do about it.
+// Reading what a user names on the command line: problems and candidates. Everything wrong with a file is said here,
+// before anything is sent: what, where and what to do about it.
 #pragma once
 
 #include <string>

@@ -26,8 +26,8 @@ sigset_t Signals() {
 Interrupts::Interrupts() {
   const sigset_t set = Signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // A shell starts background jobs with SIGINT ignored, and an ignored signal is never taken, blocked or not: that wish,
-  // and nohup's for SIGHUP, is kept.
+  // A shell starts background jobs with SIGINT ignored, and an ignored signal is never taken, blocked or not: that
+  // wish, and nohup's for SIGHUP, is kept.
   thread_ = std::thread([this] { Take(); });
 }
 

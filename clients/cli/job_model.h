@@ -17,7 +17,7 @@ class JobModel {
   void Apply(const v1::Event& event);
 
   struct Running {
-    std::string stage;   // "" = leased, no word yet
+    std::string stage;  // "" = leased, no word yet
     std::string detail;
     std::string worker;
   };

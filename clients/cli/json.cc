@@ -35,9 +35,7 @@ Json Document(absl::string_view name) {
   return document;
 }
 
-std::string Print(const Json& document) {
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string Print(const Json& document) { return document.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // A node without the wrapper of the oneof, with "kind" instead.
 Json FromNode(const v1::TreeNode& node) {

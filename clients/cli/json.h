@@ -1,5 +1,6 @@
-// The documents of --json. Each is one line of JSON with "schema": "grove.v1/<name>" first. Messages are in protobuf's JSON
-// mapping with the original field names (enum values by name, 64-bit integers as strings). Pure; docs/cli.md lists the fields.
+// The documents of --json. Each is one line of JSON with "schema": "grove.v1/<name>" first. Messages are in protobuf's
+// JSON mapping with the original field names (enum values by name, 64-bit integers as strings). Pure; docs/cli.md lists
+// the fields.
 #pragma once
 
 #include <map>

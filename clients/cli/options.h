@@ -11,6 +11,7 @@ struct GlobalOptions {
   std::string coordinator, config, data;
   std::string tls_cert, tls_key, tls_ca;
   bool insecure = false;
+  bool allow_weak_sandbox = false;  // for a worker that this command starts
   bool json = false, quiet = false, no_color = false;
 };
 
@@ -53,7 +54,6 @@ struct UpCommand {
   int workers = 0;  // 0 = one per GPU, one on a CPU
   std::string listen = "127.0.0.1:7433";
   std::string metrics_listen;
-  bool allow_weak_sandbox = false;
 };
 
 struct JobsCommand {

@@ -54,7 +54,8 @@ std::string Best(const JobModel& model, const Style& style) {
       "best ", style.Green(FormatSpeedup(timing->speedup(), timing->speedup_low(), timing->speedup_high())), " vs ",
       BaselineName(timing->baseline()), "  ", ShortId(best->id()));
   if (const v1::IdeaNode* idea = model.FindIdea(best->idea())) absl::StrAppend(&text, " ", OneLine(idea->title()));
-  if (best->idea().empty() && !best->candidate().name().empty()) absl::StrAppend(&text, " ", OneLine(best->candidate().name()));
+  if (best->idea().empty() && !best->candidate().name().empty())
+    absl::StrAppend(&text, " ", OneLine(best->candidate().name()));
   return text;
 }
 
@@ -71,7 +72,8 @@ std::string IdeaLine(const v1::IdeaNode& idea, const std::vector<const v1::Kerne
     }
     ++verdicts[verdict];
     const auto* timing = RankingTiming(kernel->result());
-    if (timing != nullptr && (best == nullptr || timing->speedup() > RankingTiming(best->result())->speedup())) best = kernel;
+    if (timing != nullptr && (best == nullptr || timing->speedup() > RankingTiming(best->result())->speedup()))
+      best = kernel;
   }
   std::string outcome;
   if (best != nullptr) {
@@ -94,7 +96,8 @@ std::vector<std::string> RenderProgress(const std::string& job, const JobModel& 
   const auto add = [&](const std::string& line) { lines.push_back(Fit(line, view.width)); };
   std::string head = absl::StrCat(view.style.Bold(job), " ");
   if (model.state() == v1::JOB_STATE_PAUSED) {
-    absl::StrAppend(&head, view.style.Yellow("paused"), model.state_reason().empty() ? "" : ": ", OneLine(model.state_reason()), "  ");
+    absl::StrAppend(&head, view.style.Yellow("paused"), model.state_reason().empty() ? "" : ": ",
+                    OneLine(model.state_reason()), "  ");
   } else if (!model.described() && model.kernels().empty()) {
     absl::StrAppend(&head, "reading the problem  ");
   }
@@ -142,11 +145,12 @@ std::string PlainLine(const v1::Event& event, const JobModel& model) {
       return lines;
     }
     case v1::Event::kKernelWritten:
-      return event.kernel_written().error().empty() ? ""
-                                                    : absl::StrCat("generator: ", OneLine(event.kernel_written().error()));
+      return event.kernel_written().error().empty()
+                 ? ""
+                 : absl::StrCat("generator: ", OneLine(event.kernel_written().error()));
     case v1::Event::kEvaluationRequeued:
-      return absl::StrCat(ShortId(event.evaluation_requeued().kernel()), " queued again: ",
-                          OneLine(event.evaluation_requeued().reason()));
+      return absl::StrCat(ShortId(event.evaluation_requeued().kernel()),
+                          " queued again: ", OneLine(event.evaluation_requeued().reason()));
     case v1::Event::kEvaluationFinished: {
       const v1::KernelNode* kernel = model.FindKernel(event.evaluation_finished().kernel());
       if (kernel == nullptr) return "";
@@ -156,7 +160,8 @@ std::string PlainLine(const v1::Event& event, const JobModel& model) {
       } else if (const v1::IdeaNode* idea = model.FindIdea(kernel->idea())) {
         absl::StrAppend(&line, "  ", OneLine(idea->title()));
       }
-      if (model.best() == kernel && kernel->result().verdict() == v1::VERDICT_CORRECT) absl::StrAppend(&line, "  (best so far)");
+      if (model.best() == kernel && kernel->result().verdict() == v1::VERDICT_CORRECT)
+        absl::StrAppend(&line, "  (best so far)");
       return line;
     }
     default:

@@ -17,8 +17,8 @@ struct ProgressView {
   int finished_before = 0;     // judged before it began, which must not count for the rate
 };
 
-// Stage counts, the best so far with its interval, rate, time left; for a search also the newest ideas with what came of
-// them. Never more than max_lines.
+// Stage counts, the best so far with its interval, rate, time left; for a search also the newest ideas with what came
+// of them. Never more than max_lines.
 std::vector<std::string> RenderProgress(const std::string& job, const JobModel& model, const ProgressView& view);
 
 // Where there is no terminal: the line that this event is worth, or "". Call after the model has applied it.

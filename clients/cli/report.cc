@@ -13,9 +13,9 @@
 namespace grove::cli {
 namespace {
 
-constexpr size_t kLogLines = 30;     // compiler text in `eval`: enough for the first errors, not a page
+constexpr size_t kLogLines = 30;  // compiler text in `eval`: enough for the first errors, not a page
 constexpr size_t kStderrLines = 10;
-constexpr int kSamplesShown = 20;    // raw pairs in `show`; --json has all
+constexpr int kSamplesShown = 20;  // raw pairs in `show`; --json has all
 
 std::string Field(absl::string_view name, absl::string_view value) {
   return absl::StrFormat("  %-10s %s\n", name, value);
@@ -30,7 +30,9 @@ std::string ToleranceText(const v1::Tolerance& tolerance) {
   return "scaled tolerance";
 }
 
-std::string IndexText(const v1::Mismatch& mismatch) { return absl::StrCat("[", absl::StrJoin(mismatch.index(), ", "), "]"); }
+std::string IndexText(const v1::Mismatch& mismatch) {
+  return absl::StrCat("[", absl::StrJoin(mismatch.index(), ", "), "]");
+}
 
 void AppendTiming(const v1::TimingReport& timing, std::string* out) {
   for (const v1::BaselineTiming& baseline : timing.baselines()) {
@@ -40,12 +42,11 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
       continue;
     }
     absl::StrAppend(
-        out, Field("against", absl::StrCat(name, ": ",
-                                           FormatSpeedup(baseline.speedup(), baseline.speedup_low(),
-                                                         baseline.speedup_high()),
-                                           " (95 % interval), medians ", FormatSeconds(baseline.reference_median_seconds()),
-                                           " -> ", FormatSeconds(baseline.candidate_median_seconds()), ", ",
-                                           baseline.samples(), " pairs")));
+        out, Field("against",
+                   absl::StrCat(
+                       name, ": ", FormatSpeedup(baseline.speedup(), baseline.speedup_low(), baseline.speedup_high()),
+                       " (95 % interval), medians ", FormatSeconds(baseline.reference_median_seconds()), " -> ",
+                       FormatSeconds(baseline.candidate_median_seconds()), ", ", baseline.samples(), " pairs")));
   }
   if (timing.discarded() > 0) {
     std::string reasons = absl::StrJoin(timing.discards(), ", ", [](std::string* s, const v1::DiscardCount& discard) {
@@ -60,25 +61,26 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
 void AppendCorrectness(const v1::CorrectnessReport& report, std::string* out) {
   if (report.trials() == 0) return;
   std::string line = absl::StrCat(report.trials_passed(), " of ", report.trials(), " input draws passed");
-  if (report.first_failing_trial() > 0) absl::StrAppend(&line, ", first failure in draw ", report.first_failing_trial());
+  if (report.first_failing_trial() > 0)
+    absl::StrAppend(&line, ", first failure in draw ", report.first_failing_trial());
   absl::StrAppend(&line, "; ", report.rule().empty() ? ToleranceText(report.tolerance()) : OneLine(report.rule()));
   absl::StrAppend(out, Field("checked", line));
   if (report.inputs_modified()) absl::StrAppend(out, Field("inputs", "the candidate changed its inputs"));
   for (const v1::OutputComparison& output : report.outputs()) {
     if (!output.got_type().empty()) {
-      absl::StrAppend(out, Field("output", absl::StrCat(output.index(), OneLine(output.path()), ": expected ",
-                                                        OneLine(output.expected_type()), ", got ",
-                                                        OneLine(output.got_type()))));
+      absl::StrAppend(
+          out, Field("output", absl::StrCat(output.index(), OneLine(output.path()), ": expected ",
+                                            OneLine(output.expected_type()), ", got ", OneLine(output.got_type()))));
     }
     if (output.mismatched() > 0) {
-      absl::StrAppend(out, Field("output", absl::StrCat(output.index(), OneLine(output.path()), ": ",
-                                                        output.mismatched(), " of ", output.elements(),
-                                                        " elements differ")));
-      absl::StrAppend(out, Field("worst", absl::StrCat("at ", IndexText(output.worst()), ": expected ",
-                                                       Number(output.worst().expected()), ", got ",
-                                                       Number(output.worst().got()), ", error ",
-                                                       Number(output.worst().error()), ", allowed ",
-                                                       Number(output.worst().allowed()))));
+      absl::StrAppend(
+          out, Field("output", absl::StrCat(output.index(), OneLine(output.path()), ": ", output.mismatched(), " of ",
+                                            output.elements(), " elements differ")));
+      absl::StrAppend(
+          out, Field("worst",
+                     absl::StrCat("at ", IndexText(output.worst()), ": expected ", Number(output.worst().expected()),
+                                  ", got ", Number(output.worst().got()), ", error ", Number(output.worst().error()),
+                                  ", allowed ", Number(output.worst().allowed()))));
     } else if (report.first_failing_trial() == 0 && output.elements() > 0) {
       absl::StrAppend(out, Field("error", absl::StrCat("output ", output.index(), OneLine(output.path()), ": at most ",
                                                        Number(output.max_abs_error()), " absolute, ",
@@ -86,9 +88,10 @@ void AppendCorrectness(const v1::CorrectnessReport& report, std::string* out) {
     }
   }
   if (!report.also_passes().empty()) {
-    absl::StrAppend(out, Field("passes", absl::StrJoin(report.also_passes(), ", ", [](std::string* s, const std::string& r) {
-                                 absl::StrAppend(s, OneLine(r));
-                               })));
+    absl::StrAppend(out,
+                    Field("passes", absl::StrJoin(report.also_passes(), ", ", [](std::string* s, const std::string& r) {
+                            absl::StrAppend(s, OneLine(r));
+                          })));
   }
 }
 
@@ -96,8 +99,8 @@ void AppendFault(const v1::FaultReport& fault, absl::string_view see_all, std::s
   std::vector<std::string> parts;
   if (!fault.stage().empty()) parts.push_back(absl::StrCat("stage ", OneLine(fault.stage())));
   if (fault.signal() != 0) {
-    parts.push_back(absl::StrCat("signal ", fault.signal(), fault.signal_name().empty() ? "" : " ",
-                                 OneLine(fault.signal_name())));
+    parts.push_back(
+        absl::StrCat("signal ", fault.signal(), fault.signal_name().empty() ? "" : " ", OneLine(fault.signal_name())));
   }
   if (fault.exit_code() != 0) parts.push_back(absl::StrCat("exit code ", fault.exit_code()));
   if (!fault.cuda_error().empty()) parts.push_back(OneLine(fault.cuda_error()));
@@ -109,14 +112,18 @@ void AppendFault(const v1::FaultReport& fault, absl::string_view see_all, std::s
       if (seconds) return FormatSeconds(value);
       return Number(value);
     };
-    parts.push_back(absl::StrCat("limit ", OneLine(fault.limit()), " = ", amount(fault.limit_set()),
-                                 fault.limit_reached() > 0 ? absl::StrCat(", reached ", amount(fault.limit_reached())) : "",
-                                 " (raise it with --limit ", OneLine(fault.limit()), "=...)"));
+    parts.push_back(
+        absl::StrCat("limit ", OneLine(fault.limit()), " = ", amount(fault.limit_set()),
+                     fault.limit_reached() > 0 ? absl::StrCat(", reached ", amount(fault.limit_reached())) : "",
+                     " (raise it with --limit ", OneLine(fault.limit()), "=...)"));
   }
   if (!parts.empty()) absl::StrAppend(out, Field("fault", absl::StrJoin(parts, ", ")));
-  if (!fault.message().empty()) absl::StrAppend(out, Field("message", ""), Excerpt(fault.message(), kStderrLines, "    ", see_all));
-  if (!fault.evidence().empty()) absl::StrAppend(out, Field("evidence", ""), Excerpt(fault.evidence(), kLogLines, "    ", see_all));
-  if (!fault.stderr_tail().empty()) absl::StrAppend(out, Field("stderr", ""), Excerpt(fault.stderr_tail(), kStderrLines, "    ", see_all));
+  if (!fault.message().empty())
+    absl::StrAppend(out, Field("message", ""), Excerpt(fault.message(), kStderrLines, "    ", see_all));
+  if (!fault.evidence().empty())
+    absl::StrAppend(out, Field("evidence", ""), Excerpt(fault.evidence(), kLogLines, "    ", see_all));
+  if (!fault.stderr_tail().empty())
+    absl::StrAppend(out, Field("stderr", ""), Excerpt(fault.stderr_tail(), kStderrLines, "    ", see_all));
 }
 
 void AppendBuild(const v1::BuildReport& build, size_t log_lines, absl::string_view see_all, std::string* out) {
@@ -183,7 +190,8 @@ std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style) {
 
 std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::TreeNode> lineage, const Style& style) {
   const v1::EvaluationResult& result = kernel.result();
-  std::string out = absl::StrCat(style.Bold(absl::StrCat("kernel ", kernel.id())), "  ", style.Verdict(result.verdict()));
+  std::string out =
+      absl::StrCat(style.Bold(absl::StrCat("kernel ", kernel.id())), "  ", style.Verdict(result.verdict()));
   if (const v1::BaselineTiming* timing = RankingTiming(result)) {
     absl::StrAppend(&out, "  ", FormatSpeedup(timing->speedup(), timing->speedup_low(), timing->speedup_high()), " vs ",
                     BaselineName(timing->baseline()));
@@ -196,7 +204,8 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   }
   if (!kernel.repaired_from().empty()) absl::StrAppend(&out, Field("repairs", kernel.repaired_from()));
   if (!kernel.duplicate_of().empty()) {
-    absl::StrAppend(&out, Field("duplicate", absl::StrCat("same source as ", kernel.duplicate_of(), ", whose result it shares")));
+    absl::StrAppend(
+        &out, Field("duplicate", absl::StrCat("same source as ", kernel.duplicate_of(), ", whose result it shares")));
   }
   if (!kernel.bank_origin().empty()) absl::StrAppend(&out, Field("bank", OneLine(kernel.bank_origin())));
   if (kernel.survivor()) {
@@ -212,9 +221,10 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   AppendBuild(result.build(), 100000, "", &out);
   if (result.has_device()) absl::StrAppend(&out, Field("device", DeviceLine(result.device())));
   if (!result.stages().empty()) {
-    absl::StrAppend(&out, Field("stages", absl::StrJoin(result.stages(), ", ", [](std::string* s, const v1::StageTime& t) {
-                                  absl::StrAppend(s, OneLine(t.stage()), " ", FormatSeconds(t.seconds()));
-                                })));
+    absl::StrAppend(&out,
+                    Field("stages", absl::StrJoin(result.stages(), ", ", [](std::string* s, const v1::StageTime& t) {
+                            absl::StrAppend(s, OneLine(t.stage()), " ", FormatSeconds(t.seconds()));
+                          })));
   }
   if (result.attempt() > 0) {
     absl::StrAppend(&out, Field("worker", absl::StrCat(OneLine(result.worker()), ", attempt ", result.attempt())));
@@ -222,10 +232,11 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   for (const v1::BaselineTiming& timing : result.timing().baselines()) {
     const int count = std::min(timing.reference_seconds_size(), timing.candidate_seconds_size());
     if (count == 0) continue;
-    absl::StrAppend(&out, Field("samples", absl::StrCat(count, " pairs, ", BaselineName(timing.baseline()), " -> candidate",
-                                                        count > kSamplesShown ? absl::StrCat("; the first ", kSamplesShown,
-                                                                                             " (--json has all)")
-                                                                              : "")));
+    absl::StrAppend(&out,
+                    Field("samples", absl::StrCat(count, " pairs, ", BaselineName(timing.baseline()), " -> candidate",
+                                                  count > kSamplesShown
+                                                      ? absl::StrCat("; the first ", kSamplesShown, " (--json has all)")
+                                                      : "")));
     for (int i = 0; i < std::min(count, kSamplesShown); ++i) {
       absl::StrAppend(&out, "    ", FormatSeconds(timing.reference_seconds(i)), " -> ",
                       FormatSeconds(timing.candidate_seconds(i)), "\n");
@@ -235,7 +246,8 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
     absl::StrAppend(&out, Field("flags", OneLine(absl::StrJoin(kernel.candidate().build_flags(), " "))));
   }
   if (!kernel.candidate().source().empty()) {
-    absl::StrAppend(&out, Field("source", OneLine(kernel.candidate().name())), "\n", Printable(kernel.candidate().source()));
+    absl::StrAppend(&out, Field("source", OneLine(kernel.candidate().name())), "\n",
+                    Printable(kernel.candidate().source()));
     if (!absl::EndsWith(kernel.candidate().source(), "\n")) absl::StrAppend(&out, "\n");
   }
   return out;
@@ -246,8 +258,10 @@ std::string RenderIdeaNode(const v1::IdeaNode& idea, absl::Span<const v1::TreeNo
   std::string out = absl::StrCat(style.Bold(absl::StrCat("idea ", idea.id())), "  ", OneLine(idea.title()), "\n");
   absl::StrAppend(&out, Field("state", NodeStateName(idea.state())), Field("round", absl::StrCat(idea.round() + 1)));
   if (!idea.category().empty()) absl::StrAppend(&out, Field("category", OneLine(idea.category())));
-  if (idea.predicted_speedup() > 0) absl::StrAppend(&out, Field("predicted", absl::StrFormat("%.3gx over its parent", idea.predicted_speedup())));
-  if (idea.credit() > 0) absl::StrAppend(&out, Field("credit", absl::StrFormat("%.3gx over its parent", idea.credit())));
+  if (idea.predicted_speedup() > 0)
+    absl::StrAppend(&out, Field("predicted", absl::StrFormat("%.3gx over its parent", idea.predicted_speedup())));
+  if (idea.credit() > 0)
+    absl::StrAppend(&out, Field("credit", absl::StrFormat("%.3gx over its parent", idea.credit())));
   absl::StrAppend(&out, Field("lineage", lineage.empty() ? "directly from the reference" : ""));
   for (const v1::TreeNode& node : lineage) absl::StrAppend(&out, "    ", LineageLine(node), "\n");
   if (!kernels.empty()) absl::StrAppend(&out, Field("kernels", ""));
@@ -263,7 +277,8 @@ std::string RenderJobs(absl::Span<const v1::Job> jobs, int64_t now_unix_nanos) {
   for (const v1::Job& job : jobs) {
     const bool search = job.spec().has_search();
     rows.push_back({job.id(), search ? "search" : "eval", OneLine(job.spec().name()), JobStateName(job.state()),
-                    absl::StrCat(job.counts().finished(), "/", job.counts().kernels()), absl::StrCat(job.counts().correct()),
+                    absl::StrCat(job.counts().finished(), "/", job.counts().kernels()),
+                    absl::StrCat(job.counts().correct()),
                     FormatSpeedup(job.best_speedup(), job.best_speedup_low(), job.best_speedup_high()),
                     FormatAge(job.created_unix_nanos(), now_unix_nanos)});
   }
@@ -281,8 +296,8 @@ std::string RenderJob(const v1::Job& job, int64_t now_unix_nanos, const Style& s
                               FormatClock(static_cast<double>(end - job.created_unix_nanos()) * 1e-9)));
   const v1::JobCounts& counts = job.counts();
   if (search) absl::StrAppend(&out, Field("ideas", absl::StrCat(counts.ideas())));
-  absl::StrAppend(&out, Field("kernels", absl::StrCat(counts.kernels(), ": ", counts.queued(), " queued, ", counts.running(),
-                                                      " running, ", counts.finished(), " judged")));
+  absl::StrAppend(&out, Field("kernels", absl::StrCat(counts.kernels(), ": ", counts.queued(), " queued, ",
+                                                      counts.running(), " running, ", counts.finished(), " judged")));
   std::map<v1::Verdict, int> verdicts;
   for (const auto& [verdict, count] : counts.verdicts()) verdicts[static_cast<v1::Verdict>(verdict)] = count;
   if (!verdicts.empty()) absl::StrAppend(&out, Field("verdicts", RenderVerdictCounts(verdicts)));
@@ -291,9 +306,10 @@ std::string RenderJob(const v1::Job& job, int64_t now_unix_nanos, const Style& s
                                                       counts.completion_tokens(), " tokens")));
   }
   if (!job.best_node().empty()) {
-    absl::StrAppend(&out, Field("best", absl::StrCat(FormatSpeedup(job.best_speedup(), job.best_speedup_low(),
-                                                                   job.best_speedup_high()),
-                                                     "  ", job.best_node())));
+    absl::StrAppend(
+        &out,
+        Field("best", absl::StrCat(FormatSpeedup(job.best_speedup(), job.best_speedup_low(), job.best_speedup_high()),
+                                   "  ", job.best_node())));
   }
   return out;
 }
@@ -301,8 +317,8 @@ std::string RenderJob(const v1::Job& job, int64_t now_unix_nanos, const Style& s
 std::string RenderWorkers(absl::Span<const v1::WorkerStatus> workers) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::WorkerStatus& worker : workers) {
-    std::string state = !worker.connected()  ? "disconnected"
-                        : worker.draining()  ? "draining"
+    std::string state = !worker.connected()           ? "disconnected"
+                        : worker.draining()           ? "draining"
                         : worker.slot_state().empty() ? "idle"
                                                       : OneLine(worker.slot_state());
     rows.push_back({OneLine(worker.worker_id()), OneLine(worker.name()), DeviceLine(worker.device()), state,
@@ -325,8 +341,9 @@ std::string RenderBank(absl::Span<const v1::BankEntry> entries, int64_t now_unix
 }
 
 std::string RenderBankEntry(const v1::BankEntry& entry, const Style& style) {
-  std::string out = absl::StrCat(style.Bold(entry.id()), "  ", OneLine(entry.operation()), " on ",
-                                 DeviceKindName(entry.device()), entry.arch().empty() ? "" : " ", OneLine(entry.arch()), "\n");
+  std::string out =
+      absl::StrCat(style.Bold(entry.id()), "  ", OneLine(entry.operation()), " on ", DeviceKindName(entry.device()),
+                   entry.arch().empty() ? "" : " ", OneLine(entry.arch()), "\n");
   if (entry.speedup() > 0) {
     absl::StrAppend(&out, Field("speedup", FormatSpeedup(entry.speedup(), entry.speedup_low(), entry.speedup_high())));
   }
@@ -336,7 +353,8 @@ std::string RenderBankEntry(const v1::BankEntry& entry, const Style& style) {
   if (!entry.recipe().empty()) absl::StrAppend(&out, Field("recipe", OneLine(entry.recipe())));
   if (!entry.note().empty()) absl::StrAppend(&out, Field("note", OneLine(entry.note())));
   if (!entry.candidate().source().empty()) {
-    absl::StrAppend(&out, Field("source", OneLine(entry.candidate().name())), "\n", Printable(entry.candidate().source()));
+    absl::StrAppend(&out, Field("source", OneLine(entry.candidate().name())), "\n",
+                    Printable(entry.candidate().source()));
     if (!absl::EndsWith(entry.candidate().source(), "\n")) absl::StrAppend(&out, "\n");
   }
   return out;
@@ -346,7 +364,8 @@ std::string RenderVerdictCounts(const std::map<v1::Verdict, int>& counts) {
   std::vector<std::string> parts;
   for (const auto& [verdict, count] : counts) {
     if (count == 0) continue;
-    parts.push_back(absl::StrCat(count, " ", absl::StrReplaceAll(absl::AsciiStrToLower(VerdictName(verdict)), {{"_", " "}})));
+    parts.push_back(
+        absl::StrCat(count, " ", absl::StrReplaceAll(absl::AsciiStrToLower(VerdictName(verdict)), {{"_", " "}})));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -364,11 +383,12 @@ std::string RenderSearchEnd(const v1::Job& job, const v1::KernelNode* best, cons
   }
   const v1::BaselineTiming* timing = RankingTiming(best->result());
   absl::StrAppend(
-      &out, Field("best", absl::StrCat(style.Bold(FormatSpeedup(job.best_speedup(), job.best_speedup_low(),
-                                                                job.best_speedup_high())),
-                                       " (95 % interval)",
-                                       timing != nullptr ? absl::StrCat(" vs ", BaselineName(timing->baseline())) : "", "  ",
-                                       best->id())));
+      &out,
+      Field("best",
+            absl::StrCat(style.Bold(FormatSpeedup(job.best_speedup(), job.best_speedup_low(), job.best_speedup_high())),
+                         " (95 % interval)",
+                         timing != nullptr ? absl::StrCat(" vs ", BaselineName(timing->baseline())) : "", "  ",
+                         best->id())));
   AppendTiming(best->result().timing(), &out);
   if (best->result().has_device()) absl::StrAppend(&out, Field("device", DeviceLine(best->result().device())));
   return out;

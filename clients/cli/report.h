@@ -15,8 +15,8 @@ namespace grove::cli {
 // text (its first lines) and how to see the rest. `kernel.candidate().name()` heads it.
 std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style);
 
-// `grove show`: the whole node: source, build log, verdict, samples, lineage. `lineage` is from the node's parent up to the
-// reference, nearest first.
+// `grove show`: the whole node: source, build log, verdict, samples, lineage. `lineage` is from the node's parent up to
+// the reference, nearest first.
 std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::TreeNode> lineage, const Style& style);
 std::string RenderIdeaNode(const v1::IdeaNode& idea, absl::Span<const v1::TreeNode> lineage,
                            absl::Span<const v1::KernelNode> kernels, const Style& style);

@@ -35,7 +35,8 @@ ExitCode RunBankList(const Context& context, const BankCommand& command) {
   std::vector<v1::BankEntry> entries(response->entries().begin(), response->entries().end());
   if (context.console->json()) return Print(context, absl::StrCat(BankDocument(entries), "\n"));
   if (entries.empty()) {
-    context.console->Message("no such kernels in the bank; searches put their best ones there, `grove bank add` any other");
+    context.console->Message(
+        "no such kernels in the bank; searches put their best ones there, `grove bank add` any other");
     return ExitCode::kOk;
   }
   return Print(context, RenderBank(entries, absl::GetCurrentTimeNanos()));
@@ -55,8 +56,9 @@ ExitCode RunBankAdd(const Context& context, const BankCommand& command) {
   // A node is JOB/k3; everything else is a file. A file of such a name can be written ./JOB/k3.
   if (absl::StartsWith(command.source, "j-") && absl::StrContains(command.source, "/k")) {
     if (!command.operation.empty() || !command.device.empty()) {
-      return Fail(context, absl::InvalidArgumentError(
-                               "a kernel node brings its operation and device along: leave out --operation and --device"));
+      return Fail(context,
+                  absl::InvalidArgumentError(
+                      "a kernel node brings its operation and device along: leave out --operation and --device"));
     }
     request.set_node(command.source);
     if (!command.note.empty()) request.mutable_entry()->set_note(command.note);

@@ -48,7 +48,8 @@ ExitCode RunCertsIssue(const Context& context, const CertsCommand& command) {
   auto files = tls::Issue(dir, command.name, command.hosts, options);
   if (!files.ok()) return Fail(context, files.status());
   return Report(context, {{"tls_ca", files->ca}, {"tls_cert", files->certificate}, {"tls_key", files->key}},
-                absl::StrCat("use them with --tls-ca ", files->ca, " --tls-cert ", files->certificate, " --tls-key ", files->key));
+                absl::StrCat("use them with --tls-ca ", files->ca, " --tls-cert ", files->certificate, " --tls-key ",
+                             files->key));
 }
 
 }  // namespace grove::cli

@@ -22,8 +22,8 @@ namespace {
 
 // Above this, whole results are not fetched one by one: what the tree carries (all but logs and samples) is shown.
 constexpr size_t kWholeResults = 200;
-// How long an embedded coordinator and its worker may take to put away what they have. What is under way is not lost but
-// done again at the next start.
+// How long an embedded coordinator and its worker may take to put away what they have. What is under way is not lost
+// but done again at the next start.
 constexpr absl::Duration kEmbeddedPatience = absl::Seconds(5);
 constexpr int64_t kMaxExchangeBytes = 16 << 20;
 
@@ -38,10 +38,11 @@ void SayOnInterrupt(const Context& context, Session* session, const std::string&
   const bool embedded = session->embedded();
   context.interrupts->OnFirst([console, embedded, job] {
     if (embedded) {
-      console->Message(absl::StrCat("\nstopping; nothing is lost: `grove resume ", job, "` goes on (Ctrl-C again stops at once)"));
+      console->Message(
+          absl::StrCat("\nstopping; nothing is lost: `grove resume ", job, "` goes on (Ctrl-C again stops at once)"));
     } else {
-      console->Message(absl::StrCat("\ndetached; ", job, " goes on: `grove watch ", job, "` to look again, `grove cancel ", job,
-                                    "` to stop it"));
+      console->Message(absl::StrCat("\ndetached; ", job, " goes on: `grove watch ", job,
+                                    "` to look again, `grove cancel ", job, "` to stop it"));
     }
   });
 }
@@ -150,10 +151,11 @@ ExitCode FinishSearch(const Context& context, Session* session, const std::strin
       context.console->Error(absl::StrCat("--record ", record, ": ", written.message()));
       if (code == ExitCode::kOk) code = ExitCodeOf(written);
     } else if (lines == 0) {
-      context.console->Message(absl::StrCat(record, " is empty: this generator asks no model, so there is nothing to record"));
+      context.console->Message(
+          absl::StrCat(record, " is empty: this generator asks no model, so there is nothing to record"));
     } else {
-      context.console->Message(absl::StrCat("recorded ", lines, " exchanges in ", record, "; `--generator replay:", record,
-                                            "` repeats them"));
+      context.console->Message(absl::StrCat("recorded ", lines, " exchanges in ", record,
+                                            "; `--generator replay:", record, "` repeats them"));
     }
   }
   if (context.console->json()) {
@@ -189,21 +191,23 @@ ExitCode FollowAndFinish(const Context& context, Session* session, const v1::Job
     return ExitCode::kInterrupted;
   }
   if (!followed.status.ok()) {
-    context.console->Message(absl::StrCat(job.id(), " is kept by the coordinator; `grove watch ", job.id(), "` attaches again"));
+    context.console->Message(
+        absl::StrCat(job.id(), " is kept by the coordinator; `grove watch ", job.id(), "` attaches again"));
     return Fail(context, followed.status);
   }
   context.interrupts->OnFirst(nullptr);
   const bool search = job.spec().has_search() || !followed.model.ideas().empty();
-  const ExitCode code = search ? FinishSearch(context, session, job.id(), record) : FinishEval(context, session, job.id());
+  const ExitCode code =
+      search ? FinishSearch(context, session, job.id(), record) : FinishEval(context, session, job.id());
   session->Close(kEmbeddedPatience);
   return code;
 }
 
 ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& device, bool detach,
                          const std::string& record) {
-  auto session = Session::Open(context.global,
-                               {.need = Need::kWork, .device = WorkerDevice(device), .may_start = !detach},
-                               context.console, context.interrupts, context.env);
+  auto session =
+      Session::Open(context.global, {.need = Need::kWork, .device = WorkerDevice(device), .may_start = !detach},
+                    context.console, context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());
   auto submitted = (*session)->client().SubmitJob(spec, client::Client::NewIdempotencyKey(), (*session)->call());
   if (!submitted.ok()) return Fail(context, submitted.status());
@@ -342,8 +346,8 @@ ExitCode RunWatch(const Context& context, const NodeCommand& command) {
   auto job = (*session)->client().GetJob(command.id, (*session)->call());
   if (!job.ok()) return Fail(context, job.status());
   if ((*session)->embedded() && job->state() == v1::JOB_STATE_RUNNING) {
-    context.console->Message(absl::StrCat("no worker is connected, so ", job->id(), " will not move; `grove resume ", job->id(),
-                                          "` goes on with it"));
+    context.console->Message(absl::StrCat("no worker is connected, so ", job->id(), " will not move; `grove resume ",
+                                          job->id(), "` goes on with it"));
   }
   Console* console = context.console;
   context.interrupts->OnFirst([console] { console->Message("\ndetached"); });

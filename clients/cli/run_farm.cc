@@ -20,8 +20,8 @@
 namespace grove::cli {
 namespace {
 
-// A worker finishes the evaluation that it times, which by default takes less than this; the rest is done again later.
-constexpr absl::Duration kDrainPatience = absl::Seconds(30);
+// Workers wait 30 s for what they run (their --grace-seconds) and then put it aside; 5 s more let them end.
+constexpr absl::Duration kDrainPatience = absl::Seconds(35);
 constexpr int kMaxWorkers = 64;
 
 ExitCode Print(const Context& context, const std::string& text, ExitCode code = ExitCode::kOk) {
@@ -62,7 +62,9 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
   const int workers = command.workers == 0 ? static_cast<int>(devices.size()) : command.workers;
   for (int i = 0; i < workers; ++i) options.devices.push_back(devices[static_cast<size_t>(i) % devices.size()]);
   if (std::set<std::string>(options.devices.begin(), options.devices.end()).size() < options.devices.size()) {
-    console->Message("several workers share one device: they disturb each other's timing, so use this for throughput of checks only");
+    console->Message(
+        "several workers share one device: they disturb each other's timing, so use this for throughput of checks "
+        "only");
   }
   const auto flag = [](std::vector<std::string>* flags, const char* name, const std::string& value) {
     if (value.empty()) return;
@@ -78,7 +80,7 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
     options.coordinator_flags.push_back("--insecure");
     options.worker_flags.push_back("--insecure");
   }
-  if (command.allow_weak_sandbox) options.worker_flags.push_back("--allow-weak-sandbox");
+  if (context.global.allow_weak_sandbox) options.worker_flags.push_back("--allow-weak-sandbox");
 
   auto farm = Farm::Start(options);
   if (!farm.ok()) {
@@ -92,10 +94,10 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
   if (console->json()) {
     console->Out(absl::StrCat(UpDocument((*farm)->address(), options.data_dir, workers), "\n"));
   } else {
-    console->Message(absl::StrCat("coordinator  ", (*farm)->address(), "\nworkers      ", absl::StrJoin(options.devices, ", "),
-                                  "\ndata         ", options.data_dir, "\nlogs         ", options.data_dir,
-                                  "/logs\nuse it with  grove --coordinator ", (*farm)->address(),
-                                  " search PROBLEM   (Ctrl-C drains)"));
+    console->Message(absl::StrCat("coordinator  ", (*farm)->address(), "\nworkers      ",
+                                  absl::StrJoin(options.devices, ", "), "\ndata         ", options.data_dir,
+                                  "\nlogs         ", options.data_dir, "/logs\nuse it with  grove --coordinator ",
+                                  (*farm)->address(), " search PROBLEM   (Ctrl-C drains)"));
   }
   absl::Status health;
   while (!context.interrupts->cancellation().WaitFor(absl::Milliseconds(200))) {
@@ -118,7 +120,8 @@ ExitCode RunWorkers(const Context& context) {
   std::vector<v1::WorkerStatus> workers(response->workers().begin(), response->workers().end());
   if (context.console->json()) return Print(context, absl::StrCat(WorkersDocument(workers), "\n"));
   if (workers.empty()) {
-    context.console->Message("no worker has connected; start one with `grove-worker --coordinator ADDR`, or both with `grove up`");
+    context.console->Message(
+        "no worker has connected; start one with `grove-worker --coordinator ADDR`, or both with `grove up`");
     return ExitCode::kOk;
   }
   return Print(context, RenderWorkers(workers));
@@ -140,7 +143,8 @@ ExitCode RunDoctor(const Context& context, const std::string& device) {
 
   // The coordinator.
   CoordinatorCheck check;
-  auto session = Session::Open(context.global, {.need = Need::kConfigured}, context.console, context.interrupts, context.env);
+  auto session =
+      Session::Open(context.global, {.need = Need::kConfigured}, context.console, context.interrupts, context.env);
   ExitCode code = ok ? ExitCode::kOk : ExitCode::kInfrastructure;
   std::string line;
   const auto look = [&](client::Client& client) {
@@ -181,8 +185,8 @@ ExitCode RunDoctor(const Context& context, const std::string& device) {
     line = absl::StrCat("!! coordinator  ", check.problem, "\n");
   }
   if (line.empty()) {
-    line = absl::StrCat("ok coordinator  ", check.address, ", version ", check.version, ", ", check.workers, " workers, data in ",
-                        check.data_dir, "\n");
+    line = absl::StrCat("ok coordinator  ", check.address, ", version ", check.version, ", ", check.workers,
+                        " workers, data in ", check.data_dir, "\n");
     if (check.version != kVersion) {
       absl::StrAppend(&line, "-- versions     the coordinator is ", check.version, ", this client ", kVersion, "\n");
     }

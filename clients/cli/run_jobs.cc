@@ -74,8 +74,9 @@ ExitCode RunJobs(const Context& context, const JobsCommand& command) {
     v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
     if (!v1::JobState_Parse(absl::StrCat("JOB_STATE_", absl::AsciiStrToUpper(command.state)), &state) ||
         state == v1::JOB_STATE_UNSPECIFIED) {
-      return Fail(context, absl::InvalidArgumentError(absl::StrCat(
-                               "--state: '", command.state, "' is not one of running, paused, done, cancelled, failed")));
+      return Fail(context,
+                  absl::InvalidArgumentError(absl::StrCat("--state: '", command.state,
+                                                          "' is not one of running, paused, done, cancelled, failed")));
     }
     request.set_state(state);
   }
@@ -104,8 +105,8 @@ ExitCode RunJob(const Context& context, const NodeCommand& command) {
 ExitCode RunCancel(const Context& context, const NodeCommand& command) {
   auto session = OpenToRead(context);
   if (!session.ok()) return Fail(context, session.status());
-  auto job = (*session)->client().CancelJob(command.id, command.reason.empty() ? "cancelled by the user" : command.reason,
-                                            (*session)->call());
+  auto job = (*session)->client().CancelJob(
+      command.id, command.reason.empty() ? "cancelled by the user" : command.reason, (*session)->call());
   if (!job.ok()) return Fail(context, job.status());
   if (context.console->json()) return PrintDocument(context, JobDocument(*job));
   context.console->Message(absl::StrCat(job->id(), " is ", absl::AsciiStrToLower(JobStateName(job->state()))));
@@ -141,8 +142,9 @@ ExitCode RunBest(const Context& context, const NodeCommand& command) {
     const bool running = job->state() == v1::JOB_STATE_RUNNING || job->state() == v1::JOB_STATE_PAUSED;
     ExitCode code = running ? ExitCode::kInfrastructure : ExitCodeOfSearch(*job);
     return Fail(context,
-                absl::NotFoundError(absl::StrCat(job->id(), " has no correct kernel",
-                                                 running ? " yet; it is still running" : "; see `grove tree " + job->id() + "`")),
+                absl::NotFoundError(
+                    absl::StrCat(job->id(), " has no correct kernel",
+                                 running ? " yet; it is still running" : "; see `grove tree " + job->id() + "`")),
                 code);
   }
   auto node = (*session)->client().GetNode(job->best_node(), (*session)->call());
@@ -165,7 +167,8 @@ ExitCode RunBest(const Context& context, const NodeCommand& command) {
 ExitCode RunShow(const Context& context, const NodeCommand& command) {
   if (command.id.find('/') == std::string::npos) {
     return Fail(context, absl::InvalidArgumentError(absl::StrCat(
-                             "'", command.id, "' is not a node; nodes are called JOB/k1 (kernels) and JOB/i1 (ideas), `grove tree ",
+                             "'", command.id,
+                             "' is not a node; nodes are called JOB/k1 (kernels) and JOB/i1 (ideas), `grove tree ",
                              command.id, "` lists them")));
   }
   auto session = OpenToRead(context);

@@ -81,16 +81,17 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     if (interrupts->interrupted()) return absl::CancelledError("interrupted");
     if (!wanted.may_start) {
       return absl::FailedPreconditionError(
-          "--detach needs a coordinator that outlives this command: start one with `grove up` (in another terminal or as a "
+          "--detach needs a coordinator that outlives this command: start one with `grove up` (in another terminal or "
+          "as a "
           "service), or name one with --coordinator or GROVE_COORDINATOR");
     }
     if (wanted.need == Need::kRead) {
       std::error_code error;
       if (!std::filesystem::exists(absl::StrCat(data, "/journal.db"), error)) {
-        return absl::UnavailableError(absl::StrCat(
-            "no coordinator is configured, and ", data,
-            " holds no earlier work; start one with `grove up`, name one with --coordinator or GROVE_COORDINATOR, or name "
-            "another data folder with --data"));
+        return absl::UnavailableError(absl::StrCat("no coordinator is configured, and ", data,
+                                                   " holds no earlier work; start one with `grove up`, name one with "
+                                                   "--coordinator or GROVE_COORDINATOR, or name "
+                                                   "another data folder with --data"));
       }
     }
     FarmOptions farm_options;
@@ -98,6 +99,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     farm_options.bin_dir = ExecutableDir();
     farm_options.cancellation = &interrupts->cancellation();
     farm_options.say = [console](absl::string_view text) { console->Message(text); };
+    if (options.allow_weak_sandbox) farm_options.worker_flags.push_back("--allow-weak-sandbox");
+    // What it runs when the command is interrupted is done again later, so that Ctrl-C need not wait long.
+    farm_options.worker_flags.insert(farm_options.worker_flags.end(), {"--grace-seconds", "1"});
     if (wanted.need == Need::kWork) {
       farm_options.devices = {wanted.device.empty() ? LocalDevices().front() : wanted.device};
     }
@@ -108,8 +112,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
         if (interrupts->cancellation().WaitFor(absl::Milliseconds(200))) return absl::CancelledError("interrupted");
         continue;
       }
-      return absl::Status(absl::IsCancelled(farm.status()) ? absl::StatusCode::kCancelled : absl::StatusCode::kUnavailable,
-                          farm.status().message());
+      return absl::Status(
+          absl::IsCancelled(farm.status()) ? absl::StatusCode::kCancelled : absl::StatusCode::kUnavailable,
+          farm.status().message());
     }
     session->farm_ = *std::move(farm);
     Farm* raw = session->farm_.get();
@@ -119,7 +124,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     session->client_ = *std::move(client);
     if (wanted.need == Need::kWork) {
       console->Message(absl::StrCat("no coordinator configured: started one for this command at ", raw->address(),
-                                    " with a worker on ", absl::StrJoin(farm_options.devices, ", "), "; data in ", data));
+                                    " with a worker on ", absl::StrJoin(farm_options.devices, ", "), "; data in ",
+                                    data));
     }
     return session;
   }

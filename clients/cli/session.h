@@ -1,5 +1,5 @@
-// The connection a command works on: the configured coordinator, the one that serves the local data folder, or one that is
-// started for this command's duration.
+// The connection a command works on: the configured coordinator, the one that serves the local data folder, or one that
+// is started for this command's duration.
 #pragma once
 
 #include <memory>
@@ -15,23 +15,23 @@
 namespace grove::cli {
 
 enum class Need {
-  kConfigured,   // only an address that was given: `doctor`
-  kRead,         // any coordinator; a local one without a worker will do
-  kWork,         // one that can run evaluations
+  kConfigured,  // only an address that was given: `doctor`
+  kRead,        // any coordinator; a local one without a worker will do
+  kWork,        // one that can run evaluations
 };
 
 class Session {
  public:
   struct Wanted {
     Need need = Need::kRead;
-    std::string device;        // kWork, embedded: what its worker runs on; "" = what this machine has
-    bool may_start = true;     // false: an embedded coordinator would not do (--detach)
+    std::string device;     // kWork, embedded: what its worker runs on; "" = what this machine has
+    bool may_start = true;  // false: an embedded coordinator would not do (--detach)
   };
 
-  // Order: --coordinator, GROVE_COORDINATOR, the configuration file, DATA/coordinator.addr, embedded. Says on the console
-  // what it started.
-  static absl::StatusOr<std::unique_ptr<Session>> Open(const GlobalOptions& options, const Wanted& wanted, Console* console,
-                                                       Interrupts* interrupts, const GetEnv& env);
+  // Order: --coordinator, GROVE_COORDINATOR, the configuration file, DATA/coordinator.addr, embedded. Says on the
+  // console what it started.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(const GlobalOptions& options, const Wanted& wanted,
+                                                       Console* console, Interrupts* interrupts, const GetEnv& env);
   ~Session();
 
   client::Client& client() { return *client_; }

@@ -115,9 +115,7 @@ std::string DeviceKindName(v1::DeviceKind kind) {
   }
 }
 
-std::string BaselineName(v1::Baseline baseline) {
-  return baseline == v1::BASELINE_COMPILE ? "torch.compile" : "eager";
-}
+std::string BaselineName(v1::Baseline baseline) { return baseline == v1::BASELINE_COMPILE ? "torch.compile" : "eager"; }
 
 std::string DeviceLine(const v1::DeviceInfo& device) {
   if (device.name().empty() && device.arch().empty()) return "-";
@@ -204,7 +202,8 @@ std::string Printable(absl::string_view text) {
 
 std::string OneLine(absl::string_view text) {
   std::string out = Printable(text);
-  std::replace_if(out.begin(), out.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
   absl::StripAsciiWhitespace(&out);
   return out;
 }
@@ -232,8 +231,7 @@ std::string Table(const std::vector<std::string>& header, const std::vector<std:
   return out;
 }
 
-std::string Excerpt(absl::string_view text, size_t lines, absl::string_view indent,
-                    absl::string_view how_to_see_all) {
+std::string Excerpt(absl::string_view text, size_t lines, absl::string_view indent, absl::string_view how_to_see_all) {
   const std::string clean = Printable(absl::StripTrailingAsciiWhitespace(text));
   const std::vector<absl::string_view> all = absl::StrSplit(clean, '\n');
   std::string out;

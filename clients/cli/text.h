@@ -28,20 +28,20 @@ struct Style {
   std::string Code(absl::string_view code, absl::string_view text) const;
 };
 
-std::string FormatSeconds(double seconds);              // "1.23 ms", "45.6 us", "12.0 s"
-std::string FormatClock(double seconds);                // "0:07", "12:30", "1:02:03"
-std::string FormatBytes(int64_t bytes);                 // "1.0 MiB", "512 B"
-std::string FormatAge(int64_t unix_nanos, int64_t now_unix_nanos);  // "3 min ago"; "-" for 0
-std::string FormatTime(int64_t unix_nanos);             // "2026-01-31 12:00:00 UTC"; "-" for 0
+std::string FormatSeconds(double seconds);                           // "1.23 ms", "45.6 us", "12.0 s"
+std::string FormatClock(double seconds);                             // "0:07", "12:30", "1:02:03"
+std::string FormatBytes(int64_t bytes);                              // "1.0 MiB", "512 B"
+std::string FormatAge(int64_t unix_nanos, int64_t now_unix_nanos);   // "3 min ago"; "-" for 0
+std::string FormatTime(int64_t unix_nanos);                          // "2026-01-31 12:00:00 UTC"; "-" for 0
 std::string FormatSpeedup(double speedup, double low, double high);  // "3.42x [3.31, 3.55]"; "-" for 0
 
-std::string VerdictName(v1::Verdict verdict);           // "BUILD_FAILED"; "PENDING" for none
-std::string JobStateName(v1::JobState state);           // "RUNNING"
-std::string NodeStateName(v1::NodeState state);         // "REFUTED"
-std::string DeviceKindName(v1::DeviceKind kind);        // "cpu", "cuda", "any"
-std::string BaselineName(v1::Baseline baseline);        // "eager", "compile"
-std::string DeviceLine(const v1::DeviceInfo& device);   // "NVIDIA L40S (sm_89), torch 2.11.0"
-std::string ShortId(absl::string_view id);              // "k12" of "j-abcdefgh/k12"
+std::string VerdictName(v1::Verdict verdict);          // "BUILD_FAILED"; "PENDING" for none
+std::string JobStateName(v1::JobState state);          // "RUNNING"
+std::string NodeStateName(v1::NodeState state);        // "REFUTED"
+std::string DeviceKindName(v1::DeviceKind kind);       // "cpu", "cuda", "any"
+std::string BaselineName(v1::Baseline baseline);       // "eager", "compile"
+std::string DeviceLine(const v1::DeviceInfo& device);  // "NVIDIA L40S (sm_89), torch 2.11.0"
+std::string ShortId(absl::string_view id);             // "k12" of "j-abcdefgh/k12"
 
 // The kernel's ranking baseline, or null when it has no timing.
 const v1::BaselineTiming* RankingTiming(const v1::EvaluationResult& result);

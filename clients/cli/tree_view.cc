@@ -100,9 +100,9 @@ std::string RenderTree(absl::Span<const v1::TreeNode> nodes, const TreeOptions& 
       if (printed[frame.node]) continue;
       printed[frame.node] = true;
       const v1::TreeNode& node = nodes[frame.node];
-      std::string line = absl::StrCat(frame.prefix, frame.last ? corner : tee,
-                                      node.has_idea() ? IdeaLabel(node.idea(), options)
-                                                      : KernelLabel(node.kernel(), options));
+      std::string line =
+          absl::StrCat(frame.prefix, frame.last ? corner : tee,
+                       node.has_idea() ? IdeaLabel(node.idea(), options) : KernelLabel(node.kernel(), options));
       absl::StrAppend(&out, options.width > 0 ? Fit(line, options.width) : line, "\n");
       const std::string below = absl::StrCat(frame.prefix, frame.last ? "   " : bar);
       const std::vector<size_t>& under = children[frame.node];
@@ -136,9 +136,9 @@ std::string RenderDot(const std::string& title, absl::Span<const v1::TreeNode> n
       const char* fill = verdict == v1::VERDICT_CORRECT       ? "palegreen"
                          : verdict == v1::VERDICT_UNSPECIFIED ? "white"
                                                               : "mistyrose";
-      absl::StrAppend(&out, "  ", quote(id), " [shape=box, style=filled, fillcolor=", fill,
-                      id == best ? ", penwidth=3" : "", ", label=",
-                      quote(absl::StrCat(ShortId(id), " ", Fit(KernelOutcome(kernel, Style()), 60))), "];\n");
+      absl::StrAppend(
+          &out, "  ", quote(id), " [shape=box, style=filled, fillcolor=", fill, id == best ? ", penwidth=3" : "",
+          ", label=", quote(absl::StrCat(ShortId(id), " ", Fit(KernelOutcome(kernel, Style()), 60))), "];\n");
     }
     const std::string& parent = ParentOf(node);
     absl::StrAppend(&out, "  ", known.count(parent) > 0 ? quote(parent) : std::string("reference"), " -> ", quote(id),

@@ -13,12 +13,12 @@ namespace grove::cli {
 
 struct TreeOptions {
   Style style;
-  size_t width = 0;     // cut lines there; 0 = never
-  std::string best;     // id of the node to mark; empty = none
+  size_t width = 0;  // cut lines there; 0 = never
+  std::string best;  // id of the node to mark; empty = none
 };
 
-// One line per node below its parent: kernels under their idea, ideas under the kernel that they start from, repairs under
-// what they repair. A node whose parent is not among `nodes` stands at the top. Any depth, and no loop, hangs it.
+// One line per node below its parent: kernels under their idea, ideas under the kernel that they start from, repairs
+// under what they repair. A node whose parent is not among `nodes` stands at the top. Any depth, and no loop, hangs it.
 std::string RenderTree(absl::Span<const v1::TreeNode> nodes, const TreeOptions& options);
 
 std::string RenderDot(const std::string& title, absl::Span<const v1::TreeNode> nodes, const std::string& best);

@@ -11,7 +11,8 @@
 
 namespace grove::client {
 
-// Thread-safe. Sticky: once cancelled it stays so. Not to be called from a signal handler: have a thread take the signal.
+// Thread-safe. Sticky: once cancelled it stays so. Not to be called from a signal handler: have a thread take the
+// signal.
 class Cancellation {
  public:
   Cancellation() = default;
@@ -24,8 +25,9 @@ class Cancellation {
   // Waits; true when it ended because of Cancel.
   bool WaitFor(absl::Duration duration) const;
 
-  // Calls `callback` once, from the thread that cancels, or at once when that has happened already. It must not block and
-  // must not touch this object. Returns a ticket for Unregister, after which the callback is not running and never will.
+  // Calls `callback` once, from the thread that cancels, or at once when that has happened already. It must not block
+  // and must not touch this object. Returns a ticket for Unregister, after which the callback is not running and never
+  // will.
   uint64_t Register(std::function<void()> callback);
   void Unregister(uint64_t ticket);
 

@@ -73,7 +73,8 @@ struct Client::Impl {
     const absl::StatusCode code = rpc::FromGrpc(status).code();
     std::string message = status.error_message();
     if (code == absl::StatusCode::kUnavailable) {
-      message = absl::StrCat("the coordinator at ", options.address, " cannot be reached: ", message);
+      message = absl::StrCat("the coordinator at ", options.address,
+                             " cannot be reached; is it running, and is the address right? (", message, ")");
     } else if (code == absl::StatusCode::kDeadlineExceeded) {
       message = absl::StrCat("the coordinator at ", options.address, " did not answer in time");
     } else if (code == absl::StatusCode::kUnimplemented) {
@@ -234,8 +235,8 @@ absl::Status Client::WatchJob(const std::string& id, const WatchOptions& options
     if (end.ok()) return absl::OkStatus();
     if (IsCancelled(options.cancellation)) return absl::CancelledError("interrupted");
     if (end.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) continue;  // our own hour is over
-    // A stream that breaks shows as UNAVAILABLE, or as CANCELLED or INTERNAL ("RST_STREAM") when the server was killed with
-    // the stream open; none of them is an answer.
+    // A stream that breaks shows as UNAVAILABLE, or as CANCELLED or INTERNAL ("RST_STREAM") when the server was killed
+    // with the stream open; none of them is an answer.
     const bool broken = end.error_code() == grpc::StatusCode::UNAVAILABLE ||
                         (ever_attached && (end.error_code() == grpc::StatusCode::CANCELLED ||
                                            end.error_code() == grpc::StatusCode::INTERNAL));
@@ -243,8 +244,8 @@ absl::Status Client::WatchJob(const std::string& id, const WatchOptions& options
     if (!broken) return why;
     const absl::Duration left = options.reattach_for - (absl::Now() - last_life);
     if (left <= absl::ZeroDuration()) {
-      return absl::UnavailableError(absl::StrCat(why.message(), "; tried to attach again for ",
-                                                 absl::FormatDuration(options.reattach_for)));
+      return absl::UnavailableError(
+          absl::StrCat(why.message(), "; tried to attach again for ", absl::FormatDuration(options.reattach_for)));
     }
     detached = true;
     if (options.on_reattach) options.on_reattach(why, left);
@@ -287,7 +288,8 @@ absl::StatusOr<std::string> Client::GetArtifact(const std::string& sha256, int64
       [&] { data.clear(); },
       [&](v1::ArtifactChunk&& chunk) -> absl::Status {
         if (static_cast<int64_t>(data.size() + chunk.data().size()) > max_bytes) {
-          return absl::ResourceExhaustedError(absl::StrCat("artifact ", sha256, " is larger than ", max_bytes, " bytes"));
+          return absl::ResourceExhaustedError(
+              absl::StrCat("artifact ", sha256, " is larger than ", max_bytes, " bytes"));
         }
         data.append(chunk.data());
         return absl::OkStatus();

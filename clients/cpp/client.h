@@ -1,12 +1,12 @@
 // The typed client of a coordinator: jobs, bank and farm.
 //
-// Every call has a deadline. A call is tried again by itself only where a second one cannot do harm: reads, cancelling, and
-// SubmitJob, whose idempotency key makes the second one find the first's job. ResumeJob, AddBankEntry and RemoveBankEntry
-// are sent once. A failed call is an absl::Status with the coordinator's own message; UNAVAILABLE and DEADLINE_EXCEEDED
-// name the address, so that a person knows what could not be reached.
+// Every call has a deadline. A call is tried again by itself only where a second one cannot do harm: reads, cancelling,
+// and SubmitJob, whose idempotency key makes the second one find the first's job. ResumeJob, AddBankEntry and
+// RemoveBankEntry are sent once. A failed call is an absl::Status with the coordinator's own message; UNAVAILABLE and
+// DEADLINE_EXCEEDED name the address, so that a person knows what could not be reached.
 //
-// Thread-safe: several threads may call one Client at once. A call in flight ends early with CANCELLED when the Cancellation
-// it was given is cancelled.
+// Thread-safe: several threads may call one Client at once. A call in flight ends early with CANCELLED when the
+// Cancellation it was given is cancelled.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@
 namespace grove::client {
 
 struct ClientOptions {
-  std::string address;    // host:port or unix:/path
-  std::string tls_cert;   // PEM files; a CA alone gives TLS, a certificate and key as well give mutual TLS
+  std::string address;   // host:port or unix:/path
+  std::string tls_cert;  // PEM files; a CA alone gives TLS, a certificate and key as well give mutual TLS
   std::string tls_key;
   std::string tls_ca;
   bool insecure = false;  // allows plaintext to an address that is not loopback
@@ -34,17 +34,17 @@ struct ClientOptions {
 struct CallOptions {
   // common/rpc/deadlines.h has the reason. Transfers and SubmitJob have their own, longer ones.
   absl::Duration timeout = absl::Seconds(30);
-  // How long calls that may be repeated are repeated while the coordinator is unavailable. 2 s cover a restart's gap on a
-  // fast machine without making "nothing listens there" slow to hear.
+  // How long calls that may be repeated are repeated while the coordinator is unavailable. 2 s cover a restart's gap on
+  // a fast machine without making "nothing listens there" slow to hear.
   absl::Duration patience = absl::Seconds(2);
   Cancellation* cancellation = nullptr;  // may be null; outlives the call
 };
 
 struct WatchOptions {
-  uint64_t after_seq = 0;       // only events after this one
-  bool with_progress = false;   // also EvaluationProgress, which has no sequence number and is not repeated
-  // How long to go on trying to attach again after the coordinator went away, counted from the last event or attachment.
-  // 60 s: a coordinator that is restarted by hand or by systemd is back within that.
+  uint64_t after_seq = 0;      // only events after this one
+  bool with_progress = false;  // also EvaluationProgress, which has no sequence number and is not repeated
+  // How long to go on trying to attach again after the coordinator went away, counted from the last event or
+  // attachment. 60 s: a coordinator that is restarted by hand or by systemd is back within that.
   absl::Duration reattach_for = absl::Seconds(60);
   Cancellation* cancellation = nullptr;
   // Told before each attempt to attach again: why, and how much patience is left. May be empty.
@@ -55,8 +55,8 @@ struct WatchOptions {
 
 class Client {
  public:
-  // Makes the channel; nothing is sent yet. INVALID_ARGUMENT: the address or the TLS files cannot be used, or plaintext was
-  // asked for to an address that is not loopback.
+  // Makes the channel; nothing is sent yet. INVALID_ARGUMENT: the address or the TLS files cannot be used, or plaintext
+  // was asked for to an address that is not loopback.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options);
   ~Client();
   Client(const Client&) = delete;
@@ -75,9 +75,10 @@ class Client {
   absl::StatusOr<v1::Job> ResumeJob(const v1::ResumeJobRequest& request, const CallOptions& call = {});
 
   // Calls on_event, on the caller's thread, for each event in order, each journalled event once over however many
-  // attachments it takes, and returns OK when the job has ended or on_event returned false. When the coordinator goes away
-  // it attaches again from the last sequence number seen, with back-off, for at most reattach_for: then UNAVAILABLE.
-  // CANCELLED: by the cancellation. Anything else the coordinator answered (NOT_FOUND, ...) is returned at once.
+  // attachments it takes, and returns OK when the job has ended or on_event returned false. When the coordinator goes
+  // away it attaches again from the last sequence number seen, with back-off, for at most reattach_for: then
+  // UNAVAILABLE. CANCELLED: by the cancellation. Anything else the coordinator answered (NOT_FOUND, ...) is returned at
+  // once.
   absl::Status WatchJob(const std::string& id, const WatchOptions& options,
                         const std::function<bool(const v1::Event&)>& on_event);
 
@@ -100,7 +101,8 @@ class Client {
   std::unique_ptr<Impl> impl_;
 };
 
-// True where a Status means "the coordinator could not be reached or would not talk to us", as against an answer of its.
+// True where a Status means "the coordinator could not be reached or would not talk to us", as against an answer of
+// its.
 bool IsUnreachable(const absl::Status& status);
 
 // The version of gRPC that this client was linked with.

@@ -1,0 +1,118 @@
+#include "clients/cli/report.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "tests/cli/samples.h"
+
+namespace grove::cli {
+namespace {
+
+v1::KernelNode Named(const std::string& name, const v1::EvaluationResult& result) {
+  v1::KernelNode kernel = Kernel("j-a/k1", "", result).kernel();
+  kernel.mutable_candidate()->set_name(name);
+  return kernel;
+}
+
+TEST_CASE("A correct evaluation has its speedup with interval, baseline, medians, samples and device", "[cli]") {
+  CHECK(RenderEvaluation(Named("good.cpp", CorrectResult(3.42, 3.31, 3.55)), Style()) ==
+        "good.cpp  CORRECT  3.42x [3.31, 3.55] vs eager  j-a/k1\n"
+        "  against    eager: 3.42x [3.31, 3.55] (95 % interval), medians 4.11 ms -> 1.20 ms, 120 pairs\n"
+        "  checked    5 of 5 input draws passed; scaled tolerance\n"
+        "  build      ok in 1.25 s: g++ -O3\n"
+        "  device     Test CPU (x86-64/avx2), torch 1.13.1\n");
+}
+
+TEST_CASE("A wrong one has the count, the worst element and the first failing draw", "[cli]") {
+  CHECK(RenderEvaluation(Named("bad.cpp", WrongResult()), Style()) ==
+        "bad.cpp  WRONG  j-a/k1\n"
+        "  reason     12 of 64 elements differ\n"
+        "  checked    2 of 5 input draws passed, first failure in draw 3; scaled tolerance\n"
+        "  output     0: 12 of 64 elements differ\n"
+        "  worst      at [3, 7]: expected 0.5, got 0.75, error 0.25, allowed 0.0001\n"
+        "  build      ok\n");
+}
+
+TEST_CASE("Compiler text is bounded and says where the rest is", "[cli]") {
+  const std::string text = RenderEvaluation(Named("k.cpp", BuildFailedResult(100)), Style());
+  CHECK(absl::StrContains(text, "k.cpp:30: error"));
+  CHECK_FALSE(absl::StrContains(text, "k.cpp:31: error"));
+  CHECK(absl::StrContains(text, "... 70 more lines: grove show j-a/k1"));
+  CHECK(absl::StrContains(RenderKernelNode(Named("k.cpp", BuildFailedResult(100)), {}, Style()), "k.cpp:100: error"));
+}
+
+TEST_CASE("A limit is shown set and reached, with the flag that raises it", "[cli]") {
+  v1::EvaluationResult result;
+  result.set_verdict(v1::VERDICT_LIMIT_EXCEEDED);
+  result.mutable_fault()->set_stage("check");
+  result.mutable_fault()->set_limit("memory_bytes");
+  result.mutable_fault()->set_limit_set(1 << 30);
+  result.mutable_fault()->set_limit_reached(1.5 * (1 << 30));
+  CHECK(absl::StrContains(RenderEvaluation(Named("k.cpp", result), Style()),
+                          "  fault      stage check, limit memory_bytes = 1.0 GiB, reached 1.5 GiB (raise it with "
+                          "--limit memory_bytes=...)\n"));
+}
+
+TEST_CASE("Nothing that a candidate printed reaches the terminal as an escape sequence", "[cli]") {
+  v1::EvaluationResult result = BuildFailedResult(1);
+  const std::string evil = "\x1b]0;owned\a\x1b[2J";
+  result.set_reason(evil);
+  result.mutable_build()->set_log(evil);
+  result.mutable_build()->set_command(evil);
+  result.mutable_fault()->set_message(evil);
+  result.mutable_fault()->set_stderr_tail(evil);
+  result.mutable_fault()->set_evidence(evil);
+  result.mutable_device()->set_name(evil);
+  result.mutable_device()->set_arch("x");
+  v1::KernelNode kernel = Named(evil, result);
+  kernel.mutable_candidate()->set_source(evil);
+  kernel.set_notes(evil);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(kernel, Style()), "\x1b"));
+  CHECK_FALSE(absl::StrContains(RenderKernelNode(kernel, {}, Style()), "\x1b"));
+}
+
+TEST_CASE("Show lists the lineage up to the reference and the source", "[cli]") {
+  v1::KernelNode kernel = Named("k.cpp", CorrectResult(2, 1.9, 2.1));
+  kernel.mutable_candidate()->set_source("int x;");
+  const std::vector<v1::TreeNode> lineage = {Idea("j-a/i2", "j-a/k0", "Unroll"), Kernel("j-a/k0", "", WrongResult())};
+  const std::string text = RenderKernelNode(kernel, lineage, Style());
+  CHECK(absl::StrContains(text,
+                          "  lineage    \n    j-a/i2  idea: Unroll\n    j-a/k0  kernel: WRONG\n    the reference\n"));
+  CHECK(absl::StrContains(text, "int x;\n"));
+}
+
+TEST_CASE("Jobs and workers are tables", "[cli]") {
+  v1::Job job;
+  job.set_id("j-abcdefgh");
+  job.set_state(v1::JOB_STATE_DONE);
+  job.mutable_spec()->set_name("softmax");
+  job.mutable_spec()->mutable_search();
+  job.mutable_counts()->set_kernels(8);
+  job.mutable_counts()->set_finished(8);
+  job.mutable_counts()->set_correct(5);
+  job.set_best_speedup(3.42), job.set_best_speedup_low(3.31), job.set_best_speedup_high(3.55);
+  job.set_created_unix_nanos(1'000'000'000);
+  CHECK(RenderJobs({job}, 31'000'000'000) ==
+        "JOB         KIND    NAME     STATE  JUDGED  CORRECT  BEST                CREATED\n"
+        "j-abcdefgh  search  softmax  DONE   8/8     5        3.42x [3.31, 3.55]  30 s ago\n");
+  v1::WorkerStatus worker;
+  worker.set_worker_id("w-1");
+  worker.set_name("box");
+  worker.set_connected(true);
+  worker.set_capacity(3);
+  CHECK(RenderWorkers({worker}) ==
+        "WORKER  NAME  DEVICE  STATE  LEASES  DONE  HEARTBEAT  VERSION  SANDBOX\n"
+        "w-1     box   -       idle   0/3     0     0.0 s\n");
+}
+
+TEST_CASE("A search without a correct kernel says so", "[cli]") {
+  v1::Job job;
+  job.set_id("j-a");
+  job.set_state(v1::JOB_STATE_DONE);
+  (*job.mutable_counts()->mutable_verdicts())[v1::VERDICT_WRONG] = 2;
+  CHECK(RenderSearchEnd(job, nullptr, Style()) ==
+        "search j-a  DONE  0 ideas, 0 kernels: 2 wrong\n  best       no kernel was correct\n");
+}
+
+}  // namespace
+}  // namespace grove::cli
