@@ -1,0 +1,334 @@
+#include "worker/pipeline/pipeline.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+
+namespace grove::worker {
+namespace {
+
+std::string Testcase(const std::string& name) {
+  auto text = ReadFile(absl::StrCat(GROVE_TESTCASES, "/", name), 1 << 20);
+  REQUIRE(text.ok());
+  return *text;
+}
+
+// One pipeline for all cases: it is meant to go on after whatever they do to it.
+class Farm {
+ public:
+  static Farm& Get() {
+    static Farm* farm = new Farm;
+    return *farm;
+  }
+
+  Farm() {
+    char folder[] = "/tmp/grove-pipeline-test-XXXXXX";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    folder_ = folder;
+    options_.paths.libexec_dir = GROVE_LIBEXEC;
+    options_.paths.include_dir = GROVE_INCLUDE;
+    options_.paths.state_dir = folder_;
+    options_.device.set_kind(v1::DEVICE_KIND_CPU);
+    auto started = Pipeline::Start(
+        options_,
+        [this](const v1::WorkerProgress& p) {
+          std::lock_guard<std::mutex> lock(mutex_);
+          progress_[p.lease().work()].push_back(p.stage());
+          changed_.notify_all();
+        },
+        [this](v1::WorkResult result) {
+          std::lock_guard<std::mutex> lock(mutex_);
+          const std::string work = result.lease().work();
+          ++count_[work];
+          results_[work] = std::move(result);
+          changed_.notify_all();
+        });
+    INFO(started.status());
+    REQUIRE(started.ok());
+    pipeline_ = *std::move(started);
+    std::atexit([] {
+      Farm& farm = Get();
+      farm.pipeline_.reset();
+      std::filesystem::remove_all(farm.folder_);
+    });
+  }
+
+  v1::Lease Submit(v1::Assignment assignment) {
+    static int next = 0;
+    v1::Lease lease;
+    lease.set_work(absl::StrCat("work-", next++));
+    lease.set_attempt(1);
+    *assignment.mutable_lease() = lease;
+    pipeline_->Submit(std::move(assignment));
+    return lease;
+  }
+
+  v1::WorkResult Await(const v1::Lease& lease) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool came = changed_.wait_for(lock, std::chrono::seconds(200), [&] { return results_.count(lease.work()) > 0; });
+    REQUIRE(came);
+    return results_[lease.work()];
+  }
+  bool AwaitStage(const v1::Lease& lease, const std::string& stage) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(200), [&] {
+      const auto& seen = progress_[lease.work()];
+      return std::find(seen.begin(), seen.end(), stage) != seen.end();
+    });
+  }
+  int Count(const v1::Lease& lease) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return count_[lease.work()];
+  }
+  Pipeline& pipeline() { return *pipeline_; }
+  const PipelineOptions& options() const { return options_; }
+
+ private:
+  std::string folder_;
+  PipelineOptions options_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, v1::WorkResult> results_;
+  std::map<std::string, int> count_;
+  std::map<std::string, std::vector<std::string>> progress_;
+};
+
+v1::Assignment Assignment(const std::string& source, v1::CandidateFormat format = v1::CANDIDATE_FORMAT_CPP) {
+  v1::Assignment assignment;
+  v1::EvaluateWork& work = *assignment.mutable_evaluate();
+  work.mutable_problem()->set_name("relu");
+  work.mutable_problem()->set_format(v1::PROBLEM_FORMAT_KERNELBENCH);
+  work.mutable_problem()->set_source(Testcase("relu.py"));
+  work.mutable_candidate()->set_format(format);
+  work.mutable_candidate()->set_source(source);
+  v1::EvaluationOptions& options = *work.mutable_options();
+  options.set_trials(2);
+  options.set_skip_timing(true);
+  v1::Limits& limits = *options.mutable_limits();
+  limits.set_call_wall_seconds(3);
+  limits.set_run_wall_seconds(20);
+  limits.set_memory_bytes(int64_t{512} << 20);
+  limits.set_processes(64);
+  limits.set_disk_bytes(int64_t{64} << 20);
+  limits.set_output_bytes(1 << 20);
+  return assignment;
+}
+
+v1::EvaluationResult Evaluate(v1::Assignment assignment) {
+  Farm& farm = Farm::Get();
+  const v1::WorkResult result = farm.Await(farm.Submit(std::move(assignment)));
+  INFO(result.problem_error() << result.infrastructure_failure());
+  REQUIRE(result.has_evaluation());
+  return result.evaluation();
+}
+
+TEST_CASE("An honest candidate is correct and is timed", "[pipeline]") {
+  v1::Assignment assignment = Assignment(Testcase("relu.cpp"));
+  assignment.mutable_evaluate()->mutable_options()->set_skip_timing(false);
+  assignment.mutable_evaluate()->mutable_options()->set_max_time_seconds(1);
+  const v1::EvaluationResult result = Evaluate(std::move(assignment));
+  INFO(result.DebugString());
+  CHECK(result.verdict() == v1::VERDICT_CORRECT);
+  CHECK(result.build().ok());
+  CHECK(result.correctness().trials_passed() >= 2);
+  REQUIRE(result.timing().baselines_size() == 1);
+  CHECK(result.timing().baselines(0).speedup() > 0);
+  CHECK(result.device().kind() == v1::DEVICE_KIND_CPU);
+  CHECK(result.device().name() != "");
+  CHECK(result.problem_sha256().size() == 64);
+  CHECK(result.candidate_sha256().size() == 64);
+  CHECK(result.grove_version() != "");
+}
+
+struct Expected {
+  const char* file;
+  v1::Verdict verdict;
+  const char* says;  // in the reason
+};
+
+TEST_CASE("Every hostile candidate gets its verdict and the next evaluation is unharmed", "[pipeline]") {
+  const Expected expected = GENERATE(
+      Expected{"wrong.cpp", v1::VERDICT_WRONG, ""}, Expected{"spin.cpp", v1::VERDICT_TIMED_OUT, "call_wall_seconds"},
+      Expected{"spin_at_load.cpp", v1::VERDICT_TIMED_OUT, ""}, Expected{"segfault.cpp", v1::VERDICT_CRASHED, "SIGSEGV"},
+      Expected{"out_of_bounds.cpp", v1::VERDICT_CRASHED, "SIGSEGV"}, Expected{"abort.cpp", v1::VERDICT_CRASHED, "SIGABRT"},
+      Expected{"exit0.cpp", v1::VERDICT_CRASHED, "code 0"}, Expected{"exit0_at_load.cpp", v1::VERDICT_CRASHED, "code 0"},
+      Expected{"throws.cpp", v1::VERDICT_CRASHED, ""}, Expected{"returns_nonzero.cpp", v1::VERDICT_CRASHED, "7"},
+      Expected{"fork_bomb.cpp", v1::VERDICT_LIMIT_EXCEEDED, "processes"},
+      Expected{"thread_bomb.cpp", v1::VERDICT_LIMIT_EXCEEDED, "processes"},
+      Expected{"memory_hog.cpp", v1::VERDICT_LIMIT_EXCEEDED, "memory_bytes"},
+      Expected{"disk_filler.cpp", v1::VERDICT_LIMIT_EXCEEDED, "disk_bytes"},
+      Expected{"log_flood.cpp", v1::VERDICT_LIMIT_EXCEEDED, "output_bytes"},
+      Expected{"closes_channel.cpp", v1::VERDICT_CRASHED, "closed its channel"},
+      Expected{"garbage_to_channel.cpp", v1::VERDICT_CRASHED, "protocol"}, Expected{"signals_all.cpp", v1::VERDICT_CRASHED, "SIGKILL"},
+      Expected{"stops_itself.cpp", v1::VERDICT_TIMED_OUT, "call_wall_seconds"},
+      Expected{"missing_entry.cpp", v1::VERDICT_BUILD_FAILED, "no entry point"},
+      Expected{"syntax_error.cpp", v1::VERDICT_BUILD_FAILED, "no_such_field"},
+      Expected{"empty.cpp", v1::VERDICT_BUILD_FAILED, "empty"});
+  CAPTURE(expected.file);
+  v1::Assignment assignment = Assignment(Testcase(expected.file));
+  if (std::string(expected.file) == "spin_at_load.cpp") {
+    assignment.mutable_evaluate()->mutable_options()->mutable_limits()->set_run_wall_seconds(3);
+  }
+  const v1::EvaluationResult result = Evaluate(std::move(assignment));
+  INFO(result.DebugString());
+  CHECK(v1::Verdict_Name(result.verdict()) == v1::Verdict_Name(expected.verdict));
+  CHECK_THAT(result.reason(), Catch::Contains(expected.says));
+  CHECK_FALSE(result.has_timing());
+
+  const v1::EvaluationResult next = Evaluate(Assignment(Testcase("relu.cpp")));
+  INFO(next.DebugString());
+  CHECK(next.verdict() == v1::VERDICT_CORRECT);
+  CHECK(next.build().cached());
+}
+
+TEST_CASE("A candidate that forges its own answers is never correct", "[pipeline]") {
+  const v1::EvaluationResult result = Evaluate(Assignment(Testcase("forged_done.cpp")));
+  INFO(result.DebugString());
+  CHECK((result.verdict() == v1::VERDICT_WRONG || result.verdict() == v1::VERDICT_CRASHED));
+}
+
+TEST_CASE("The CPU limit of a candidate has its own name", "[pipeline]") {
+  v1::Assignment assignment = Assignment(Testcase("cpu_hog.cpp"));
+  v1::Limits& limits = *assignment.mutable_evaluate()->mutable_options()->mutable_limits();
+  limits.set_run_cpu_seconds(1);
+  limits.set_call_wall_seconds(15);
+  const v1::EvaluationResult result = Evaluate(std::move(assignment));
+  INFO(result.DebugString());
+  CHECK(result.verdict() == v1::VERDICT_LIMIT_EXCEEDED);
+  CHECK(result.fault().limit() == "run_cpu_seconds");
+  CHECK(result.fault().limit_set() == 1);
+  CHECK(result.fault().limit_reached() >= 1);
+}
+
+TEST_CASE("A hanging candidate costs the next one no more than its limit and a second", "[pipeline]") {
+  Evaluate(Assignment(Testcase("relu.cpp")));  // judge and cache are warm
+  Farm& farm = Farm::Get();
+  v1::Assignment hang = Assignment(Testcase("spin.cpp"));
+  hang.mutable_evaluate()->mutable_options()->mutable_limits()->set_call_wall_seconds(1);
+  Evaluate(hang);  // built
+  const auto begin = std::chrono::steady_clock::now();
+  const v1::Lease first = farm.Submit(hang);
+  const v1::Lease second = farm.Submit(Assignment(Testcase("relu.cpp")));
+  CHECK(farm.Await(first).evaluation().verdict() == v1::VERDICT_TIMED_OUT);
+  CHECK(farm.Await(second).evaluation().verdict() == v1::VERDICT_CORRECT);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  // Limit 1 s, a second of grace, and the honest one's own check; machines under load get more.
+  CHECK(seconds < 10);
+}
+
+TEST_CASE("A Python candidate needs no build and is judged", "[pipeline]") {
+  const std::string source =
+      "import torch\nimport torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n"
+      "        return torch.clamp(x, min=0)\n";
+  v1::Assignment assignment = Assignment(source, v1::CANDIDATE_FORMAT_KERNELBENCH);
+  v1::Limits& limits = *assignment.mutable_evaluate()->mutable_options()->mutable_limits();
+  limits.set_memory_bytes(int64_t{4} << 30);
+  limits.set_run_wall_seconds(100);
+  limits.set_call_wall_seconds(30);
+  const v1::EvaluationResult result = Evaluate(std::move(assignment));
+  INFO(result.DebugString());
+  CHECK(result.verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("A problem at fault is said to be so, and is no verdict", "[pipeline]") {
+  const auto [source, says] = GENERATE(table<std::string, std::string>({
+      {"this is not python", "SyntaxError"},
+      {"x = 1\n", "Model"},
+      {"import no_such_package_here\n", "no_such_package_here"},
+      {"raise ValueError('broken on purpose')\n", "broken on purpose"},
+  }));
+  CAPTURE(source);
+  v1::Assignment assignment = Assignment(Testcase("relu.cpp"));
+  assignment.mutable_evaluate()->mutable_problem()->set_source(source);
+  Farm& farm = Farm::Get();
+  const v1::WorkResult result = farm.Await(farm.Submit(std::move(assignment)));
+  INFO(result.DebugString());
+  CHECK(result.outcome_case() == v1::WorkResult::kProblemError);
+  CHECK_THAT(result.problem_error(), Catch::Contains(says));
+}
+
+TEST_CASE("A problem that kills its judge becomes the problem's error after a few tries", "[pipeline]") {
+  Farm& farm = Farm::Get();
+  v1::WorkResult result;
+  int infrastructure = 0;
+  for (int i = 0; i < 5; ++i) {
+    v1::Assignment assignment = Assignment(Testcase("relu.cpp"));
+    assignment.mutable_evaluate()->mutable_problem()->set_source("import os\nos.kill(os.getpid(), 9)\n");
+    result = farm.Await(farm.Submit(std::move(assignment)));
+    if (result.outcome_case() == v1::WorkResult::kProblemError) break;
+    CHECK(result.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+    ++infrastructure;
+  }
+  CHECK(infrastructure == 2);
+  CHECK_THAT(result.problem_error(), Catch::Contains("SIGKILL"));
+}
+
+TEST_CASE("A problem is described", "[pipeline]") {
+  v1::Assignment assignment;
+  *assignment.mutable_describe()->mutable_problem() = Assignment("x").evaluate().problem();
+  Farm& farm = Farm::Get();
+  const v1::WorkResult result = farm.Await(farm.Submit(std::move(assignment)));
+  INFO(result.DebugString());
+  REQUIRE(result.has_description());
+  CHECK(result.description().inputs_size() == 1);
+  CHECK(result.description().outputs_size() == 1);
+  CHECK(result.description().sha256().size() == 64);
+  CHECK(result.description().device().kind() == v1::DEVICE_KIND_CPU);
+}
+
+TEST_CASE("What is cancelled reports nothing and frees the device at once", "[pipeline]") {
+  Farm& farm = Farm::Get();
+  v1::Assignment hang = Assignment(Testcase("spin.cpp"));
+  v1::Limits& limits = *hang.mutable_evaluate()->mutable_options()->mutable_limits();
+  limits.set_call_wall_seconds(100);
+  limits.set_run_wall_seconds(150);
+  const auto begin = std::chrono::steady_clock::now();
+  const v1::Lease lease = farm.Submit(hang);
+  REQUIRE(farm.AwaitStage(lease, "check"));
+  farm.pipeline().Cancel(lease);
+  CHECK(farm.pipeline().Running().empty());
+  CHECK(Evaluate(Assignment(Testcase("relu.cpp"))).verdict() == v1::VERDICT_CORRECT);
+  CHECK(farm.Count(lease) == 0);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+}
+
+TEST_CASE("Figures for metrics add up", "[pipeline]") {
+  Evaluate(Assignment(Testcase("relu.cpp")));
+  const PipelineStats stats = Farm::Get().pipeline().Stats();
+  int64_t verdicts = 0;
+  for (const auto& [name, count] : stats.verdicts_total) verdicts += count;
+  CHECK(verdicts >= 1);
+  CHECK(stats.builds_total == stats.build_cache_hits_total + stats.build_cache_misses_total);
+  CHECK(stats.busy_seconds_total > 0);
+  CHECK_FALSE(stats.sandbox_layers.empty());
+}
+
+TEST_CASE("A worker without its programs says what to do", "[pipeline]") {
+  PipelineOptions options = Farm::Get().options();
+  options.paths.libexec_dir = "/nonexistent";
+  auto started = Pipeline::Start(options, nullptr, nullptr);
+  REQUIRE_FALSE(started.ok());
+  CHECK_THAT(std::string(started.status().message()), Catch::Contains("grove-worker setup"));
+}
+
+TEST_CASE("A device that is not there is said with those that are", "[pipeline]") {
+  PipelineOptions options = Farm::Get().options();
+  options.device.set_kind(v1::DEVICE_KIND_CUDA);
+  options.device.set_index(42);
+  auto started = Pipeline::Start(options, nullptr, nullptr);
+  REQUIRE_FALSE(started.ok());
+  CHECK_THAT(std::string(started.status().message()), Catch::Contains("cpu"));
+}
+
+}  // namespace
+}  // namespace grove::worker

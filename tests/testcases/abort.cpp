@@ -1,0 +1,6 @@
+#include <stdlib.h>
+#include <grove/kernel.h>
+GROVE_KERNEL(args) {
+  (void)args;
+  abort();
+}

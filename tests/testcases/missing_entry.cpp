@@ -1,0 +1,1 @@
+int something_else() { return 0; }

@@ -1,0 +1,2 @@
+#include "/dev/stdin"
+#include "/dev/zero"

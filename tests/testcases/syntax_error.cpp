@@ -1,0 +1,4 @@
+#include <grove/kernel.h>
+GROVE_KERNEL(args) {
+  return args->no_such_field;
+}
