@@ -95,9 +95,8 @@ class Recogniser {
     if (description_.graph_size() > kMaxGraphOps) {
       return Unknown(absl::StrCat("the reference has ", description_.graph_size(), " operations"));
     }
-    if (description_.graph_outputs_size() != 1) {
-      return Unknown(absl::StrCat("the reference returns ", description_.graph_outputs_size(), " tensors and not one"));
-    }
+    const int outputs = std::max(description_.graph_outputs_size(), description_.outputs_size());
+    if (outputs != 1) return Unknown(absl::StrCat("the reference returns ", outputs, " tensors and not one"));
     for (const v1::TensorType& input : description_.inputs()) spec_.args.push_back(input);
     for (const v1::TensorType& parameter : description_.parameters()) spec_.args.push_back(parameter);
     for (int i = 0; i < description_.inputs_size(); ++i) AddArgument(absl::StrCat("in", i), i);
