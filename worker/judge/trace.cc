@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "worker/judge/evaluation.h"
@@ -68,7 +69,10 @@ json ToJson(const c10::IValue& value) {
 std::optional<std::vector<std::int64_t>> Sizes(const Value* value) {
   auto type = value->type()->cast<c10::TensorType>();
   if (!type) return std::nullopt;
-  return type->sizes().concrete_sizes();
+  // torch 1 has its own optional, torch 2 the standard's.
+  auto sizes = type->sizes().concrete_sizes();
+  if (!sizes) return std::nullopt;
+  return *sizes;
 }
 
 double Elements(const std::vector<std::int64_t>& sizes) {
@@ -79,7 +83,7 @@ double Elements(const std::vector<std::int64_t>& sizes) {
 
 class GraphReader {
  public:
-  explicit GraphReader(const torch::jit::Graph& graph) : graph_(graph) {}
+  explicit GraphReader(torch::jit::Graph& graph) : graph_(graph) {}
 
   void Read(std::size_t inputs, TraceResult* result) {
     std::size_t index = 0;
@@ -107,8 +111,7 @@ class GraphReader {
       result->graph.push_back(op);
       result->reduction = std::max(result->reduction, Reduction(node));
     }
-    for (const Value* output : graph_.outputs()) {
-      auto type = output->type();
+    for (Value* output : graph_.outputs()) {
       if (output->node()->kind() == c10::prim::TupleConstruct) {
         for (const Value* item : output->node()->inputs()) result->outputs.push_back(Name(item));
       } else {
@@ -268,7 +271,7 @@ class GraphReader {
     return 1;
   }
 
-  const torch::jit::Graph& graph_;
+  torch::jit::Graph& graph_;
   std::unordered_map<const Value*, std::string> names_;
   std::unordered_map<const Value*, c10::IValue> constants_;
   std::size_t next_ = 0;
