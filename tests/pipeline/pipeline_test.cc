@@ -74,7 +74,8 @@ class Farm {
 
   v1::WorkResult Await(const v1::Lease& lease) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const bool came = changed_.wait_for(lock, std::chrono::seconds(200), [&] { return results_.count(lease.work()) > 0; });
+    const bool came =
+        changed_.wait_for(lock, std::chrono::seconds(200), [&] { return results_.count(lease.work()) > 0; });
     REQUIRE(came);
     return results_[lease.work()];
   }
@@ -160,16 +161,18 @@ TEST_CASE("Every hostile candidate gets its verdict and the next evaluation is u
   const Expected expected = GENERATE(
       Expected{"wrong.cpp", v1::VERDICT_WRONG, ""}, Expected{"spin.cpp", v1::VERDICT_TIMED_OUT, "call_wall_seconds"},
       Expected{"spin_at_load.cpp", v1::VERDICT_TIMED_OUT, ""}, Expected{"segfault.cpp", v1::VERDICT_CRASHED, "SIGSEGV"},
-      Expected{"out_of_bounds.cpp", v1::VERDICT_CRASHED, "SIGSEGV"}, Expected{"abort.cpp", v1::VERDICT_CRASHED, "SIGABRT"},
-      Expected{"exit0.cpp", v1::VERDICT_CRASHED, "code 0"}, Expected{"exit0_at_load.cpp", v1::VERDICT_CRASHED, "code 0"},
-      Expected{"throws.cpp", v1::VERDICT_CRASHED, ""}, Expected{"returns_nonzero.cpp", v1::VERDICT_CRASHED, "7"},
+      Expected{"out_of_bounds.cpp", v1::VERDICT_CRASHED, "SIGSEGV"},
+      Expected{"abort.cpp", v1::VERDICT_CRASHED, "SIGABRT"}, Expected{"exit0.cpp", v1::VERDICT_CRASHED, "code 0"},
+      Expected{"exit0_at_load.cpp", v1::VERDICT_CRASHED, "code 0"}, Expected{"throws.cpp", v1::VERDICT_CRASHED, ""},
+      Expected{"returns_nonzero.cpp", v1::VERDICT_CRASHED, "7"},
       Expected{"fork_bomb.cpp", v1::VERDICT_LIMIT_EXCEEDED, "processes"},
       Expected{"thread_bomb.cpp", v1::VERDICT_LIMIT_EXCEEDED, "processes"},
       Expected{"memory_hog.cpp", v1::VERDICT_LIMIT_EXCEEDED, "memory_bytes"},
       Expected{"disk_filler.cpp", v1::VERDICT_LIMIT_EXCEEDED, "disk_bytes"},
       Expected{"log_flood.cpp", v1::VERDICT_LIMIT_EXCEEDED, "output_bytes"},
       Expected{"closes_channel.cpp", v1::VERDICT_CRASHED, "closed its channel"},
-      Expected{"garbage_to_channel.cpp", v1::VERDICT_CRASHED, "protocol"}, Expected{"signals_all.cpp", v1::VERDICT_CRASHED, "SIGKILL"},
+      Expected{"garbage_to_channel.cpp", v1::VERDICT_CRASHED, "protocol"},
+      Expected{"signals_all.cpp", v1::VERDICT_CRASHED, "SIGKILL"},
       Expected{"stops_itself.cpp", v1::VERDICT_TIMED_OUT, "call_wall_seconds"},
       Expected{"missing_entry.cpp", v1::VERDICT_BUILD_FAILED, "no entry point"},
       Expected{"syntax_error.cpp", v1::VERDICT_BUILD_FAILED, "no_such_field"},

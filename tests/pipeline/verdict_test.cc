@@ -1,7 +1,6 @@
 #include "worker/pipeline/verdict.h"
 
 #include <catch2/catch.hpp>
-
 #include <nlohmann/json.hpp>
 
 namespace grove::worker {

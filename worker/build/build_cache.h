@@ -20,7 +20,7 @@ struct BuiltObject {
 };
 
 struct CachedBuild {
-  v1::BuildReport report;             // ok, or a compiler error: never a time-out or a fault of the machine
+  v1::BuildReport report;  // ok, or a compiler error: never a time-out or a fault of the machine
   std::vector<BuiltObject> objects;
 };
 

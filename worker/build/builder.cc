@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
@@ -33,7 +32,7 @@ constexpr int64_t kTemporaryBytes = int64_t{256} << 20;
 // More than this on stderr is no error message but an attack on whoever reads it.
 constexpr int64_t kMaxCompilerOutput = int64_t{16} << 20;
 constexpr int kBuildProcesses = 256;
-constexpr size_t kMaxExtensions = 16;  // descriptors per frame, docs/protocol.md
+constexpr size_t kMaxExtensions = 16;     // descriptors per frame, docs/protocol.md
 constexpr int kExitExtensionFailed = 10;  // record_extensions.py
 
 // "sm_90" -> "90a": from Hopper on, the instructions that matter most exist only in the architecture's own target.
@@ -81,7 +80,8 @@ std::string CheckSource(const v1::Candidate& candidate) {
   const std::string& source = candidate.source();
   if (source.empty()) return "the candidate's source is empty";
   if (source.size() > kMaxSourceBytes) {
-    return absl::StrCat("the candidate's source has ", source.size(), " bytes; at most ", kMaxSourceBytes, " are accepted");
+    return absl::StrCat("the candidate's source has ", source.size(), " bytes; at most ", kMaxSourceBytes,
+                        " are accepted");
   }
   if (source.find('\0') != std::string::npos) return "the candidate's source has a NUL character; it must be text";
   if (!IsUtf8(source)) return "the candidate's source is not UTF-8 text";
@@ -119,8 +119,7 @@ void AddFault(const Ending& ending, const v1::Limits& limits, BuildOutcome* outc
   fault.set_limit_set(ending.limit == "build_output_bytes" ? static_cast<double>(limits.build_output_bytes())
                                                            : ending.limit_set);
   fault.set_limit_reached(std::max(ending.limit_reached, fault.limit_set()));
-  outcome->verdict =
-      ending.limit == "build_wall_seconds" ? v1::VERDICT_TIMED_OUT : v1::VERDICT_LIMIT_EXCEEDED;
+  outcome->verdict = ending.limit == "build_wall_seconds" ? v1::VERDICT_TIMED_OUT : v1::VERDICT_LIMIT_EXCEEDED;
   outcome->reason = absl::StrCat("the build was ended: ", ending.limit, " is ", fault.limit_set(), ", reached ",
                                  fault.limit_reached());
 }
@@ -196,15 +195,9 @@ std::vector<std::string> Builder::NativeArguments(const v1::Candidate& candidate
   std::vector<std::string> arguments;
   if (candidate.format() == v1::CANDIDATE_FORMAT_CUDA) {
     const std::string target = CudaTarget(options_.device.arch());
-    arguments = {"-O3",
-                 "-std=c++17",
-                 absl::StrCat("-gencode=arch=compute_", target, ",code=sm_", target),
-                 "-shared",
-                 "-Xcompiler",
-                 "-fPIC",
-                 "-Xptxas",
-                 "-v",
-                 "-Iinclude"};
+    arguments = {"-O3",     "-std=c++17", absl::StrCat("-gencode=arch=compute_", target, ",code=sm_", target),
+                 "-shared", "-Xcompiler", "-fPIC",
+                 "-Xptxas", "-v",         "-Iinclude"};
   } else {
     arguments = {"-O3", "-march=native", "-fopenmp", "-std=c++20", "-shared", "-fPIC", "-Iinclude"};
   }
@@ -214,14 +207,15 @@ std::vector<std::string> Builder::NativeArguments(const v1::Candidate& candidate
 
 std::string Builder::KeyOf(const v1::Candidate& c) const {
   const bool python = c.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
-  std::string tools = absl::StrCat(options_.cxx ? options_.cxx->version : "", "|", options_.nvcc ? options_.nvcc->version : "");
+  std::string tools =
+      absl::StrCat(options_.cxx ? options_.cxx->version : "", "|", options_.nvcc ? options_.nvcc->version : "");
   if (python && options_.python) {
-    absl::StrAppend(&tools, "|", options_.python->path, "|", options_.python->version, "|", options_.python->torch_version);
+    absl::StrAppend(&tools, "|", options_.python->path, "|", options_.python->version, "|",
+                    options_.python->torch_version);
   }
   const bool native_cpu = c.format() != v1::CANDIDATE_FORMAT_CUDA;
-  return Sha256HexOfParts({absl::StrCat(c.format()), c.source(),
-                           python ? "" : absl::StrJoin(NativeArguments(c), "\n"), tools, options_.device.arch(),
-                           native_cpu ? machine_ : "", kernel_header_, kVersion});
+  return Sha256HexOfParts({absl::StrCat(c.format()), c.source(), python ? "" : absl::StrJoin(NativeArguments(c), "\n"),
+                           tools, options_.device.arch(), native_cpu ? machine_ : "", kernel_header_, kVersion});
 }
 
 std::string Builder::Scrub(std::string log) const {
@@ -313,7 +307,8 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
   if (!outcome.ok()) return outcome;
   outcome->report.set_key(key);
   outcome->report.set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
-  // What time, memory or a fault of the machine ended says nothing of the source: only answers of the compiler are kept.
+  // What time, memory or a fault of the machine ended says nothing of the source: only answers of the compiler are
+  // kept.
   const bool by_compiler =
       outcome->report.ok() || (outcome->verdict == v1::VERDICT_BUILD_FAILED && outcome->fault.signal() == 0);
   if (by_compiler) {
@@ -401,8 +396,9 @@ absl::StatusOr<BuildOutcome> Builder::BuildNative(const v1::Candidate& candidate
   if (!exported.ok()) {
     problem = std::string(exported.status().message());
   } else if (std::find(exported->begin(), exported->end(), "grove_kernel") == exported->end()) {
-    problem = "the candidate has no entry point: it must define extern \"C\" int grove_kernel(const grove_args*), which "
-              "GROVE_KERNEL(args) { ... } of <grove/kernel.h> writes for you";
+    problem =
+        "the candidate has no entry point: it must define extern \"C\" int grove_kernel(const grove_args*), which "
+        "GROVE_KERNEL(args) { ... } of <grove/kernel.h> writes for you";
     for (const std::string& name : *exported) {
       if (absl::StartsWith(name, "_Z") && absl::StrContains(name, "grove_kernel")) {
         problem = absl::StrCat("grove_kernel is defined as a C++ function (", name,
@@ -435,12 +431,17 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
   const device::Python& python = *options_.python;
   sandbox::SandboxSpec spec = BaseSpec(limits);
   spec.identity = true;
-  spec.argv = {python.path, absl::StrCat(options_.libexec_dir, "/record_extensions.py"), "/tmp/candidate.py", "/tmp/out"};
+  spec.argv = {python.path, absl::StrCat(options_.libexec_dir, "/record_extensions.py"), "/tmp/candidate.py",
+               "/tmp/out"};
   spec.read_only = python.folders;
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/record_extensions.py"));
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/extension_key.py"));
   std::string path = std::filesystem::path(python.path).parent_path().string();
-  spec.env = {"HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", "TORCH_EXTENSIONS_DIR=/tmp/build", "PYTHONDONTWRITEBYTECODE=1",
+  spec.env = {"HOME=/tmp",
+              "TMPDIR=/tmp",
+              "LC_ALL=C.UTF-8",
+              "TORCH_EXTENSIONS_DIR=/tmp/build",
+              "PYTHONDONTWRITEBYTECODE=1",
               absl::StrCat("MAX_JOBS=", sandbox::UsableThreads())};
   if (options_.cxx) {
     AppendUnique(&spec.read_only, options_.cxx->folders);
@@ -502,7 +503,8 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
   }
   if (parsed["extensions"].size() > kMaxExtensions) {
     outcome.verdict = v1::VERDICT_BUILD_FAILED;
-    outcome.reason = absl::StrCat(parsed["extensions"].size(), " extensions; at most ", kMaxExtensions, " are accepted");
+    outcome.reason =
+        absl::StrCat(parsed["extensions"].size(), " extensions; at most ", kMaxExtensions, " are accepted");
     return outcome;
   }
   int64_t left = limits.build_output_bytes();

@@ -21,12 +21,12 @@ namespace grove::build {
 struct BuilderOptions {
   std::shared_ptr<sandbox::SandboxHost> host;
   v1::DeviceInfo device;
-  std::optional<device::Compiler> cxx;     // absent: what needs it fails with `cxx_missing`
+  std::optional<device::Compiler> cxx;  // absent: what needs it fails with `cxx_missing`
   std::optional<device::Compiler> nvcc;
   std::optional<device::Python> python;
   std::string cxx_missing, nvcc_missing, python_missing;  // why, for people
-  std::string include_dir;   // holds grove/kernel.h
-  std::string libexec_dir;   // record_extensions.py, extension_key.py
+  std::string include_dir;                                // holds grove/kernel.h
+  std::string libexec_dir;                                // record_extensions.py, extension_key.py
   std::string cache_dir;
   int64_t cache_bytes = int64_t{4} << 30;
 };
@@ -46,8 +46,8 @@ class Builder {
   // INVALID_ARGUMENT: kernel.h cannot be read.
   static absl::StatusOr<std::unique_ptr<Builder>> Create(BuilderOptions options);
 
-  // `limits` has every field set. `cancelled` is asked now and then; when true, CANCELLED is returned. Any other error is a fault of
-  // this machine (no verdict): the sandbox could not be made, the compiler is missing.
+  // `limits` has every field set. `cancelled` is asked now and then; when true, CANCELLED is returned. Any other error
+  // is a fault of this machine (no verdict): the sandbox could not be made, the compiler is missing.
   absl::StatusOr<BuildOutcome> Build(const v1::Candidate& candidate, const v1::Limits& limits,
                                      const std::function<bool()>& cancelled);
 
@@ -66,7 +66,7 @@ class Builder {
 
   const BuilderOptions options_;
   std::string kernel_header_;
-  std::string machine_;      // what -march=native depends on
+  std::string machine_;  // what -march=native depends on
   BuildCache cache_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -11,10 +11,23 @@ namespace {
 constexpr size_t kMaxFlags = 64, kMaxFlagLength = 256;
 
 // -f flags that run code in the compiler, choose programs, or write files.
-constexpr absl::string_view kDeniedF[] = {"-fplugin", "-fuse-ld",   "-fprofile", "-fauto-profile", "-fdump",
-                                          "-fcompare-debug", "-foffload", "-fmodule", "-fpch", "-fcallgraph-info",
-                                          "-fsave-optimization-record", "-fstack-usage", "-fdiagnostics-add-output",
-                                          "-fdiagnostics-set-output", "-fwpa", "-fltrans", "-fresolution"};
+constexpr absl::string_view kDeniedF[] = {"-fplugin",
+                                          "-fuse-ld",
+                                          "-fprofile",
+                                          "-fauto-profile",
+                                          "-fdump",
+                                          "-fcompare-debug",
+                                          "-foffload",
+                                          "-fmodule",
+                                          "-fpch",
+                                          "-fcallgraph-info",
+                                          "-fsave-optimization-record",
+                                          "-fstack-usage",
+                                          "-fdiagnostics-add-output",
+                                          "-fdiagnostics-set-output",
+                                          "-fwpa",
+                                          "-fltrans",
+                                          "-fresolution"};
 
 bool HarmlessCharacters(absl::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
@@ -63,11 +76,12 @@ absl::Status CheckFlags(const std::vector<std::string>& flags, v1::CandidateForm
   for (size_t i = 0; i < flags.size(); ++i) {
     const std::string& flag = flags[i];
     if (flag.size() > kMaxFlagLength) {
-      return absl::InvalidArgumentError(absl::StrCat("a build flag of ", flag.size(), " characters; at most ",
-                                                     kMaxFlagLength, " are accepted"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a build flag of ", flag.size(), " characters; at most ", kMaxFlagLength, " are accepted"));
     }
     if (!HarmlessCharacters(flag)) {
-      return absl::InvalidArgumentError(absl::StrCat("build flag ", flag, " has a character other than letters, digits "
+      return absl::InvalidArgumentError(absl::StrCat("build flag ", flag,
+                                                     " has a character other than letters, digits "
                                                      "and _ = . , : + - /"));
     }
     // "-Xptxas -O3" as two words.
@@ -77,10 +91,10 @@ absl::Status CheckFlags(const std::vector<std::string>& flags, v1::CandidateForm
       continue;
     }
     if (!Allowed(flag, cuda)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("build flag ", flag, " is not accepted; accepted are -D, -O, -std=, ",
-                       cuda ? "-Xptxas, --use_fast_math, -maxrregcount=, -fmad=, -ftz="
-                            : "-f (none that loads plugins or writes files) and -m"));
+      return absl::InvalidArgumentError(absl::StrCat("build flag ", flag,
+                                                     " is not accepted; accepted are -D, -O, -std=, ",
+                                                     cuda ? "-Xptxas, --use_fast_math, -maxrregcount=, -fmad=, -ftz="
+                                                          : "-f (none that loads plugins or writes files) and -m"));
     }
   }
   return absl::OkStatus();

@@ -8,7 +8,8 @@
 
 namespace grove::build {
 
-// In the order of the log, names demangled where they can be; at most 256 kernels. Lines that it does not know are skipped.
+// In the order of the log, names demangled where they can be; at most 256 kernels. Lines that it does not know are
+// skipped.
 std::vector<v1::KernelResources> ParsePtxas(const std::string& log);
 
 // The log without ptxas' resource lines, which the parsed figures replace.

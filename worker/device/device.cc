@@ -72,8 +72,8 @@ absl::StatusOr<v1::DeviceInfo> Detect(const v1::DeviceInfo& asked) {
   auto gpus = QueryGpus();
   if (!gpus.ok()) {
     if (asked.kind() == v1::DEVICE_KIND_UNSPECIFIED && absl::IsNotFound(gpus.status())) return DescribeCpu();
-    return absl::Status(gpus.status().code(),
-                        absl::StrCat("no CUDA device can be used: ", gpus.status().message(), "; --device cpu works here"));
+    return absl::Status(gpus.status().code(), absl::StrCat("no CUDA device can be used: ", gpus.status().message(),
+                                                           "; --device cpu works here"));
   }
   std::vector<std::string> known;
   for (const GpuInfo& gpu : *gpus) {
@@ -89,8 +89,8 @@ absl::StatusOr<v1::DeviceInfo> Detect(const v1::DeviceInfo& asked) {
     info.set_driver(gpu.driver);
     return info;
   }
-  return absl::NotFoundError(absl::StrCat("there is no device cuda:", asked.index(), "; there are ",
-                                          absl::StrJoin(known, ", "), ", and cpu"));
+  return absl::NotFoundError(
+      absl::StrCat("there is no device cuda:", asked.index(), "; there are ", absl::StrJoin(known, ", "), ", and cpu"));
 }
 
 std::vector<std::string> CudaNodes(const v1::DeviceInfo& device) {
@@ -102,9 +102,8 @@ std::vector<std::string> CudaNodes(const v1::DeviceInfo& device) {
       if (gpu.uuid == device.uuid() || (device.uuid().empty() && gpu.index == device.index())) minor = gpu.minor;
     }
   }
-  for (const std::string& node :
-       {std::string("/dev/nvidiactl"), std::string("/dev/nvidia-uvm"), std::string("/dev/nvidia-uvm-tools"),
-        absl::StrCat("/dev/nvidia", minor)}) {
+  for (const std::string& node : {std::string("/dev/nvidiactl"), std::string("/dev/nvidia-uvm"),
+                                  std::string("/dev/nvidia-uvm-tools"), absl::StrCat("/dev/nvidia", minor)}) {
     if (access(node.c_str(), F_OK) == 0) nodes.push_back(node);
   }
   return nodes;

@@ -107,7 +107,8 @@ std::atomic<bool> g_stuck{false};
 absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
   bool expected = false;
   if (!g_stuck.compare_exchange_strong(expected, true)) {
-    return absl::DeadlineExceededError("an earlier NVML call has not returned; the driver hangs (see dmesg for Xid errors)");
+    return absl::DeadlineExceededError(
+        "an earlier NVML call has not returned; the driver hangs (see dmesg for Xid errors)");
   }
   // Shared with the thread, which may outlive this call by any time.
   auto call = std::make_shared<Call>();

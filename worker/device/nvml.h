@@ -1,5 +1,6 @@
 // What NVIDIA's management library says of the GPUs, without CUDA and without ever waiting for it: the library is
-// loaded at run time, and a call that does not return (it happens after some GPU faults) costs its time limit and no more.
+// loaded at run time, and a call that does not return (it happens after some GPU faults) costs its time limit and no
+// more.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@ namespace grove::device {
 
 struct GpuInfo {
   int index = 0;
-  int minor = 0;           // N of /dev/nvidiaN
+  int minor = 0;  // N of /dev/nvidiaN
   std::string name, uuid, driver;
-  std::string arch;        // "sm_90"
+  std::string arch;  // "sm_90"
   int64_t memory_bytes = 0;
 };
 

@@ -45,7 +45,9 @@ bool IsExecutable(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-bool OutsideUsr(const std::string& path) { return !absl::StartsWith(path, "/usr/") && path != "/usr" && path.size() > 1; }
+bool OutsideUsr(const std::string& path) {
+  return !absl::StartsWith(path, "/usr/") && path != "/usr" && path.size() > 1;
+}
 
 // Drops what is in /usr (bound anyway), what does not exist, and what lies below another.
 std::vector<std::string> NeededFolders(std::set<std::string> all) {
@@ -65,7 +67,8 @@ std::string FirstLine(absl::string_view text) {
 }
 
 std::vector<std::string> ToolEnv() {
-  std::vector<std::string> env = {"LC_ALL=C", "HOME=/tmp", absl::StrCat("PATH=", Env("PATH").empty() ? "/usr/bin:/bin" : Env("PATH"))};
+  std::vector<std::string> env = {"LC_ALL=C", "HOME=/tmp",
+                                  absl::StrCat("PATH=", Env("PATH").empty() ? "/usr/bin:/bin" : Env("PATH"))};
   if (!Env("LD_LIBRARY_PATH").empty()) env.push_back(absl::StrCat("LD_LIBRARY_PATH=", Env("LD_LIBRARY_PATH")));
   return env;
 }
@@ -158,7 +161,8 @@ absl::StatusOr<ToolOutput> RunTool(const std::vector<std::string>& argv, const s
 
 absl::StatusOr<Compiler> FindCxx(const std::string& name) {
   Compiler compiler;
-  std::vector<std::string> names = name.empty() ? std::vector<std::string>{Env("CXX"), "g++"} : std::vector<std::string>{name};
+  std::vector<std::string> names =
+      name.empty() ? std::vector<std::string>{Env("CXX"), "g++"} : std::vector<std::string>{name};
   if (name == "g++") names.push_back(Env("CXX"));
   for (const std::string& n : names) {
     if (!n.empty() && compiler.path.empty()) compiler.path = FindOnPath(n);
@@ -167,7 +171,8 @@ absl::StatusOr<Compiler> FindCxx(const std::string& name) {
     return absl::NotFoundError(absl::StrCat("no C++ compiler: ", name.empty() ? "g++" : name,
                                             " was not found; install it (apt-get install g++) or give --cxx"));
   }
-  GROVE_ASSIGN_OR_RETURN(ToolOutput version, RunTool({compiler.path, "-dumpfullversion"}, ToolEnv(), absl::Seconds(30)));
+  GROVE_ASSIGN_OR_RETURN(ToolOutput version,
+                         RunTool({compiler.path, "-dumpfullversion"}, ToolEnv(), absl::Seconds(30)));
   if (version.exit_code != 0) {
     return absl::FailedPreconditionError(absl::StrCat(compiler.path, " does not work: ", FirstLine(version.err)));
   }
@@ -269,15 +274,16 @@ for folder in sorted(folders):
     stat(path.c_str(), &info);
     std::string text, cache;
     if (!cache_dir.empty()) {
-      cache = absl::StrCat(cache_dir, "/python-",
-                           Sha256HexOfParts({path, Resolved(path), absl::StrCat(info.st_size), absl::StrCat(info.st_mtime),
-                                             kQuestion})
-                               .substr(0, 16));
+      cache = absl::StrCat(
+          cache_dir, "/python-",
+          Sha256HexOfParts({path, Resolved(path), absl::StrCat(info.st_size), absl::StrCat(info.st_mtime), kQuestion})
+              .substr(0, 16));
       if (auto kept = ReadFile(cache, 1 << 20); kept.ok()) text = *std::move(kept);
       // torch may have been replaced since: its folder's time of change is part of what was kept.
       const size_t stamp = text.find("stamp=");
       if (stamp != std::string::npos) {
-        std::vector<std::string> parts = absl::StrSplit(text.substr(stamp + 6, text.find('\n', stamp) - stamp - 6), ' ');
+        std::vector<std::string> parts =
+            absl::StrSplit(text.substr(stamp + 6, text.find('\n', stamp) - stamp - 6), ' ');
         struct stat torch_info {};
         if (parts.size() != 2 || stat(parts[0].c_str(), &torch_info) != 0 ||
             absl::StrCat(torch_info.st_mtime) != parts[1]) {

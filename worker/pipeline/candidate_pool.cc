@@ -13,8 +13,8 @@
 namespace grove::worker {
 namespace {
 
-// To be ready: torch from a cold disk takes half a minute, a native candidate milliseconds. Not on the candidate's clock:
-// none of its code runs yet.
+// To be ready: torch from a cold disk takes half a minute, a native candidate milliseconds. Not on the candidate's
+// clock: none of its code runs yet.
 constexpr absl::Duration kReadyTimeout = absl::Seconds(120);
 // The judge notices run_wall_seconds itself; the sandbox is the backstop for a judge that is busy.
 constexpr absl::Duration kWallGrace = absl::Milliseconds(300);
@@ -33,8 +33,13 @@ sandbox::Bounds CandidateBounds(const v1::Limits& limits) {
 }
 
 std::vector<std::string> ProgramEnvironment(bool cuda, int threads) {
-  std::vector<std::string> env = {"HOME=/tmp", "TMPDIR=/tmp", "USER=grove", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
-                                  "PYTHONUNBUFFERED=1", absl::StrCat("OMP_NUM_THREADS=", threads),
+  std::vector<std::string> env = {"HOME=/tmp",
+                                  "TMPDIR=/tmp",
+                                  "USER=grove",
+                                  "LC_ALL=C.UTF-8",
+                                  "PYTHONDONTWRITEBYTECODE=1",
+                                  "PYTHONUNBUFFERED=1",
+                                  absl::StrCat("OMP_NUM_THREADS=", threads),
                                   "OMP_WAIT_POLICY=passive"};
   std::string path = "/usr/local/bin:/usr/bin:/bin";
   if (cuda) {

@@ -31,8 +31,15 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
   judge->load_seconds_ = config.load_seconds;
   sandbox::SandboxSpec spec;
   spec.label = "judge";
-  spec.argv = {config.program, "--fd", "3", "--device", config.device_argument, "--threads", absl::StrCat(config.threads),
-               "--load-seconds", absl::StrCat(config.load_seconds)};
+  spec.argv = {config.program,
+               "--fd",
+               "3",
+               "--device",
+               config.device_argument,
+               "--threads",
+               absl::StrCat(config.threads),
+               "--load-seconds",
+               absl::StrCat(config.load_seconds)};
   if (!config.python.empty()) {
     spec.argv.push_back("--python");
     spec.argv.push_back(config.python);
@@ -46,8 +53,8 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
   spec.bounds.processes = kProcesses;
   spec.bounds.disk_bytes = kDiskBytes;
   spec.bounds.output_bytes = kOutputBytes;
-  spec.names = {"judge_wall_seconds", "judge_cpu_seconds", "judge_memory_bytes", "judge_processes", "judge_disk_bytes",
-                "judge_output_bytes"};
+  spec.names = {"judge_wall_seconds", "judge_cpu_seconds", "judge_memory_bytes",
+                "judge_processes",    "judge_disk_bytes",  "judge_output_bytes"};
   spec.tick = absl::Milliseconds(200);
   auto process = sandbox::SandboxedProcess::Start(config.host, std::move(spec));
   if (!process.ok()) return process.status();
@@ -120,7 +127,8 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       const std::string detail = TextOf(body, "detail");
       if (!detail.empty() && detail != message) absl::StrAppend(&message, "\n", detail);
       const bool problem = TextOf(body, "kind") == "problem";
-      return {problem ? JudgeAnswer::Kind::kProblem : JudgeAnswer::Kind::kInfrastructure, {},
+      return {problem ? JudgeAnswer::Kind::kProblem : JudgeAnswer::Kind::kInfrastructure,
+              {},
               RepairUtf8(std::move(message), 64 << 10)};
     }
     return Died(absl::StrCat("the judge said ", type.substr(0, 40), " where ", wanted, " was due"));
@@ -134,8 +142,8 @@ JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationO
   if (!problem_json.ok()) return {JudgeAnswer::Kind::kProblem, {}, "the problem's source is not UTF-8 text"};
   if (!options_json.ok()) return {JudgeAnswer::Kind::kInfrastructure, {}, std::string(options_json.status().message())};
   const int64_t id = next_id_++;
-  if (auto error = channel_.Send(
-          {{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}})) {
+  if (auto error =
+          channel_.Send({{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}})) {
     return Died(absl::StrCat("the judge took no problem: ", *error));
   }
   return Await(id, "loaded", absl::Now() + absl::Seconds(load_seconds_) + kLoadGrace, nullptr, cancelled);

@@ -3,10 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/status/statusor.h"
 #include "common/wire/channel.h"
@@ -17,22 +16,22 @@ namespace grove::worker {
 
 struct JudgeConfig {
   std::shared_ptr<sandbox::SandboxHost> host;
-  std::string program;             // grove-judge
-  std::string python;              // may be empty: native problems need none
+  std::string program;  // grove-judge
+  std::string python;   // may be empty: native problems need none
   std::vector<std::string> read_only;
   std::vector<std::string> device_nodes;
   std::string device_argument;
   int threads = 1;
   int64_t memory_bytes = 0;
-  double load_seconds = 300;       // a problem's own code may take so long
+  double load_seconds = 300;  // a problem's own code may take so long
 };
 
 // What came of one request.
 struct JudgeAnswer {
   enum class Kind { kDone, kProblem, kInfrastructure, kDied };
   Kind kind = Kind::kInfrastructure;
-  nlohmann::json body;     // kDone: the frame
-  std::string message;     // otherwise: what happened, for people
+  nlohmann::json body;  // kDone: the frame
+  std::string message;  // otherwise: what happened, for people
 };
 
 // Owned by the device thread; Kill may be called from anywhere.
@@ -46,7 +45,8 @@ class JudgeProcess {
 
   // kDone's body is the `loaded` frame. kProblem: the problem is at fault.
   JudgeAnswer Load(const v1::Problem& problem, const v1::EvaluationOptions& options, const Cancelled& cancelled);
-  // Hands over the candidate's socket. kDone's body is the `result` frame. `deadline` is the backstop for a judge that hangs.
+  // Hands over the candidate's socket. kDone's body is the `result` frame. `deadline` is the backstop for a judge that
+  // hangs.
   JudgeAnswer Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate, absl::Time deadline,
                        const OnProgress& on_progress, const Cancelled& cancelled);
 

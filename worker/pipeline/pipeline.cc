@@ -1,7 +1,7 @@
-// Theory of operation. Work enters `build_queue_` (evaluations) or `device_queue_` (descriptions). Build threads turn the
-// first into the second; the one device thread takes them in order, so the device is used by one candidate at a time. A piece of work
-// is owned by whoever took it off a queue; `running_` holds what Cancel and Running need to know. Results leave from
-// the thread that made them, exactly one per piece of work, none once it is cancelled.
+// Theory of operation. Work enters `build_queue_` (evaluations) or `device_queue_` (descriptions). Build threads turn
+// the first into the second; the one device thread takes them in order, so the device is used by one candidate at a
+// time. A piece of work is owned by whoever took it off a queue; `running_` holds what Cancel and Running need to know.
+// Results leave from the thread that made them, exactly one per piece of work, none once it is cancelled.
 #include "worker/pipeline/pipeline.h"
 
 #include <fcntl.h>
@@ -15,10 +15,9 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -40,7 +39,8 @@
 namespace grove::worker {
 namespace {
 
-// Judges kept warm: the search's problem, and one more for a `grove eval` beside it. Each holds a reference with its data.
+// Judges kept warm: the search's problem, and one more for a `grove eval` beside it. Each holds a reference with its
+// data.
 constexpr size_t kWarmJudges = 2;
 // A judge that dies so often in a row on one problem is the problem's doing.
 constexpr int kMaxJudgeDeaths = 3;
@@ -59,7 +59,7 @@ std::string KeyOf(const v1::Lease& lease) { return absl::StrCat(lease.work(), "#
 struct Work {
   v1::Assignment assignment;
   std::atomic<bool> cancelled{false};
-  v1::Limits limits;                       // every field set
+  v1::Limits limits;  // every field set
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built;
   std::vector<std::pair<std::string, double>> stages;
@@ -108,7 +108,8 @@ class PipelineImpl : public Pipeline {
   void Describe(const WorkPtr& work);
   void Evaluate(const WorkPtr& work);
 
-  // The warm judge for this work's problem, made if needed. Otherwise a problem error or an infrastructure failure is in `result`.
+  // The warm judge for this work's problem, made if needed. Otherwise a problem error or an infrastructure failure is
+  // in `result`.
   struct WarmJudge {
     std::string problem;  // key
     std::unique_ptr<JudgeProcess> judge;
@@ -248,7 +249,8 @@ absl::Status PipelineImpl::Init() {
   }
   if (builder.cxx.has_value()) {
     // torch.compile and Triton build what they generate; the judge's baselines and Python candidates need a compiler.
-    judge_config_.read_only.insert(judge_config_.read_only.end(), builder.cxx->folders.begin(), builder.cxx->folders.end());
+    judge_config_.read_only.insert(judge_config_.read_only.end(), builder.cxx->folders.begin(),
+                                   builder.cxx->folders.end());
     candidates.python_folders.insert(candidates.python_folders.end(), builder.cxx->folders.begin(),
                                      builder.cxx->folders.end());
   }
@@ -264,7 +266,8 @@ absl::Status PipelineImpl::Init() {
   pool_->Restock(false);
 
   stats_.slot_state = "idle";
-  for (const sandbox::LayerState& layer : self_test_.layers) stats_.sandbox_layers.emplace_back(layer.name, layer.active);
+  for (const sandbox::LayerState& layer : self_test_.layers)
+    stats_.sandbox_layers.emplace_back(layer.name, layer.active);
   for (int i = 0; i < options_.build_slots; ++i) threads_running_.emplace_back([this] { BuildLoop(); });
   threads_running_.emplace_back([this] { DeviceLoop(); });
   return absl::OkStatus();
@@ -461,8 +464,9 @@ void PipelineImpl::JudgeDied(const std::string& problem, const std::string& mess
   LogWarning("worker", "judge: ", message.substr(0, 500));
   if (deaths >= kMaxJudgeDeaths) {
     judge_deaths_.erase(problem);
-    result->set_problem_error(RepairUtf8(
-        absl::StrCat("the judge died ", deaths, " times in a row on this problem; the last time: ", message), 64 << 10));
+    result->set_problem_error(
+        RepairUtf8(absl::StrCat("the judge died ", deaths, " times in a row on this problem; the last time: ", message),
+                   64 << 10));
   } else {
     result->set_infrastructure_failure(RepairUtf8(message, 64 << 10));
   }
@@ -574,7 +578,9 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   std::vector<int> fds;
   nlohmann::json program;
   if (python) {
-    program = {{"type", "program"}, {"kind", "python"}, {"source", evaluate.candidate().source()},
+    program = {{"type", "program"},
+               {"kind", "python"},
+               {"source", evaluate.candidate().source()},
                {"extensions", nlohmann::json::array()}};
   } else {
     program = {{"type", "program"}, {"kind", "native"}, {"entry", "grove_kernel"}};
@@ -613,7 +619,8 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   };
   const absl::Time judged_from = absl::Now();
   const absl::Time deadline = judged_from + absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
-  JudgeAnswer answer = judge->judge->Evaluate(python, options, std::move(candidate->judge_end), deadline, on_progress, cancelled);
+  JudgeAnswer answer =
+      judge->judge->Evaluate(python, options, std::move(candidate->judge_end), deadline, on_progress, cancelled);
   RecordStage(work, "judge", judged_from);
 
   std::string ended;
@@ -671,8 +678,8 @@ bool PipelineImpl::CanaryPasses() {
 }
 
 void PipelineImpl::CheckDeviceAfterFault() {
-  // A waiting candidate may share the fault with the one that caused it; the judge has a context of its own, and its next
-  // answer shows whether that still works.
+  // A waiting candidate may share the fault with the one that caused it; the judge has a context of its own, and its
+  // next answer shows whether that still works.
   const bool good = CanaryPasses();
   if (good && quarantined_) LogInfo("worker", "device ", device_.name(), " works again");
   if (!good) {

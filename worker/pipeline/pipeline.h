@@ -13,27 +13,27 @@
 namespace grove::worker {
 
 struct WorkerPaths {
-  std::string bin_dir;          // folder of this executable
-  std::string libexec_dir;      // grove-judge, grove-candidate, grove-candidate-python, bwrap
-  std::string include_dir;      // holds grove/kernel.h
-  std::string state_dir;        // build cache, spool, worker id
+  std::string bin_dir;      // folder of this executable
+  std::string libexec_dir;  // grove-judge, grove-candidate, grove-candidate-python, bwrap
+  std::string include_dir;  // holds grove/kernel.h
+  std::string state_dir;    // build cache, spool, worker id
 };
 
 struct PipelineOptions {
   WorkerPaths paths;
-  v1::DeviceInfo device;        // kind and index as asked for; the rest is filled in by Start
-  std::string python;           // interpreter that has torch; empty = found by worker/device
-  std::string nvcc;             // empty = found
+  v1::DeviceInfo device;  // kind and index as asked for; the rest is filled in by Start
+  std::string python;     // interpreter that has torch; empty = found by worker/device
+  std::string nvcc;       // empty = found
   std::string cxx = "g++";
-  int build_slots = 1;          // builds at once
+  int build_slots = 1;  // builds at once
   bool allow_weak_sandbox = false;
   int64_t judge_memory_bytes = 0;  // 0 = default
-  v1::Limits default_limits;    // zero fields: worker/sandbox/limits.h
+  v1::Limits default_limits;       // zero fields: worker/sandbox/limits.h
 };
 
 // Snapshot for /metrics of the worker.
 struct PipelineStats {
-  std::string slot_state;       // "idle", "checking", "timing", "quarantined"
+  std::string slot_state;  // "idle", "checking", "timing", "quarantined"
   int64_t builds_total = 0, build_cache_hits_total = 0, build_cache_misses_total = 0;
   std::vector<std::pair<std::string, int64_t>> verdicts_total;
   std::vector<std::pair<std::string, std::vector<double>>> stage_seconds;  // since the last snapshot
@@ -51,14 +51,14 @@ class Pipeline {
   // Callbacks come from the pipeline's own threads and must not block.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(PipelineOptions options, OnProgress on_progress,
                                                          OnResult on_result);
-  virtual ~Pipeline() = default;   // kills whatever runs; nothing is reported after it returns
+  virtual ~Pipeline() = default;  // kills whatever runs; nothing is reported after it returns
 
   virtual void Submit(v1::Assignment assignment) = 0;  // never blocks; the caller keeps within Capacity()
   virtual void Cancel(const v1::Lease& lease) = 0;     // kills it; no result comes for it
   virtual std::vector<v1::Lease> Running() const = 0;
   virtual const v1::DeviceInfo& Device() const = 0;
   virtual std::vector<std::string> SandboxLayers() const = 0;
-  virtual int Capacity() const = 0;                    // 1 on the device + those building ahead
+  virtual int Capacity() const = 0;  // 1 on the device + those building ahead
   virtual PipelineStats Stats() = 0;
 };
 

@@ -89,7 +89,8 @@ void MergeEnding(const Ending& ending, bool gone, v1::EvaluationResult* result) 
         result->set_verdict(v1::VERDICT_CRASHED);
         touch().set_signal(ending.signal);
         touch().set_signal_name(sandbox::SignalName(ending.signal));
-        result->set_reason(absl::StrCat("the candidate's process was ended by ", sandbox::SignalName(ending.signal), during));
+        result->set_reason(
+            absl::StrCat("the candidate's process was ended by ", sandbox::SignalName(ending.signal), during));
         break;
       case Ending::Kind::kExited:
         if (!gone) break;
@@ -138,7 +139,11 @@ std::string RepairUtf8(std::string text, size_t max_bytes) {
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
-    const size_t length = c < 0x80 ? 1 : (c >= 0xC2 && c < 0xE0) ? 2 : (c & 0xF0) == 0xE0 ? 3 : (c >= 0xF0 && c < 0xF5) ? 4 : 0;
+    const size_t length = c < 0x80                  ? 1
+                          : (c >= 0xC2 && c < 0xE0) ? 2
+                          : (c & 0xF0) == 0xE0      ? 3
+                          : (c >= 0xF0 && c < 0xF5) ? 4
+                                                    : 0;
     bool good = length > 0 && i + length <= text.size();
     for (size_t k = 1; good && k < length; ++k) good = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
     if (good && length == 3) {

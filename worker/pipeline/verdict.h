@@ -1,9 +1,8 @@
 // From what judge and sandbox say to one EvaluationResult. Pure.
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "grove/v1/types.pb.h"

@@ -30,8 +30,8 @@ struct SelfTestReport {
 // Runs <libexec>/grove-sandbox-probe in sandboxes; about half a second on an idle machine.
 SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::string& probe_path);
 
-// The layer "cuda": `grove-candidate --self-test --device cuda:0` inside a sandbox with these device nodes makes a context,
-// launches a kernel and checks what it computed. The canary after a fault, too.
+// The layer "cuda": `grove-candidate --self-test --device cuda:0` inside a sandbox with these device nodes makes a
+// context, launches a kernel and checks what it computed. The canary after a fault, too.
 LayerState TestCudaInside(const std::shared_ptr<SandboxHost>& host, const std::string& candidate_program,
                           const std::vector<std::string>& device_nodes);
 

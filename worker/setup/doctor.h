@@ -15,7 +15,7 @@ struct DoctorOptions {
   std::string python;     // as in PipelineOptions
   std::string nvcc;
   std::string cxx = "g++";
-  bool json = false;      // one JSON document instead of lines
+  bool json = false;  // one JSON document instead of lines
 };
 
 // Prints each finding on a line ("ok", "--" absent but not needed, "!!" missing). OK when a worker would start;

@@ -1,5 +1,5 @@
-// `grove-worker setup`: builds grove-judge and grove-candidate against this host's PyTorch and CUDA, from the sources that
-// an installation carries in <prefix>/share/grove/src.
+// `grove-worker setup`: builds grove-judge and grove-candidate against this host's PyTorch and CUDA, from the sources
+// that an installation carries in <prefix>/share/grove/src.
 #pragma once
 
 #include <ostream>
@@ -12,11 +12,11 @@ namespace grove::worker {
 
 struct SetupOptions {
   WorkerPaths paths;
-  std::string source_dir;     // empty = <bin_dir>/../share/grove/src, else the folder above bin_dir's build tree is tried
-  std::string output_dir;     // where libexec/grove goes; empty = <paths.state_dir>
-  std::string python;         // interpreter with torch; empty = found
-  std::string nvcc;           // empty = found
-  std::string cxx;            // empty = $CXX, else g++
+  std::string source_dir;  // empty = <bin_dir>/../share/grove/src, else the folder above bin_dir's build tree is tried
+  std::string output_dir;  // where libexec/grove goes; empty = <paths.state_dir>
+  std::string python;      // interpreter with torch; empty = found
+  std::string nvcc;        // empty = found
+  std::string cxx;         // empty = $CXX, else g++
   std::string cuda = "auto";  // "auto", "on", "off"
   int jobs = 0;               // 0 = all hardware threads
 };
