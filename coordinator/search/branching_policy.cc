@@ -7,7 +7,7 @@
 //
 // Survivors are picked as soon as the outcome allows it, by two rules that look at told outcomes alone:
 //   early  once half of the slots that the round can still have are settled and one kernel is correct, the best so far
-//          is a parent of the next round at once;
+//          is a parent of the next round at once, if another place is left for what may come faster;
 //   close  when the round is closed, the other places are filled: some by novelty, the rest by speed.
 // So while the slow half of a round is still measured, the next round already thinks about the best of the fast half.
 //
@@ -477,7 +477,7 @@ class BranchingPolicy final : public Policy {
       const bool closed = Closed(round);
       const int explored = ExploredPlaces(round);
       if (!closed) {
-        if (r.survivors.empty() && explored < spec_.keep() && HalfKnown(round)) {
+        if (r.survivors.empty() && spec_.keep() - explored >= 2 && HalfKnown(round)) {
           std::string best = Fastest(round);
           if (!best.empty()) Select(round, best, false);
         }
