@@ -38,7 +38,8 @@ int CudaFamily::MaxCluster(const v1::DeviceInfo& device) {
 }  // namespace cuda
 
 std::vector<const KernelFamily*> CudaFamilies() {
-  return {cuda::SoftmaxKernels(), cuda::MatmulKernels(), cuda::NormKernels(), cuda::ConvKernels()};
+  return {cuda::SoftmaxKernels(), cuda::NormKernels(),        cuda::MatmulKernels(), cuda::ConvKernels(),
+          cuda::ReduceKernels(),  cuda::ElementwiseKernels(), cuda::PoolKernels()};
 }
 
 }  // namespace grove::generate::catalogue

@@ -20,7 +20,8 @@ struct Moments {
 };
 __device__ __forceinline__ Moments Merge(const Moments& a, const Moments& b) {
   const float count = a.count + b.count;
-  if (kCentred == 0 || count == 0.0f) return {count, 0.0f, 0.0f, a.m2 + b.m2};
+  if (kCentred == 0) return {count, 0.0f, 0.0f, a.m2 + b.m2};
+  if (a.count == 0.0f || b.count == 0.0f) return a.count == 0.0f ? b : a;  // an empty part must not touch `low`
   const float share = b.count / count, delta = (b.mean - a.mean) + (b.low - a.low);
   const float step = a.low + delta * share;
   const float mean = a.mean + step, back = mean - a.mean;  // two-sum (Knuth): mean + low is a.mean + step exactly
