@@ -1,9 +1,9 @@
 // grove-coordinator: reads flags, wires the parts, and ends them in order.
 //
 // Start: lock and open the store, rebuild the engine, serve, then say where (port file) and turn health to SERVING.
-// End, on SIGTERM or SIGINT: health NOT_SERVING, no new work, wait for what runs, close the workers' streams, stop the engine (whoever
-// waits is answered), stop the server. A second signal skips the waiting. Whatever is cut off is in the journal or comes
-// again from a worker's spool.
+// End, on SIGTERM or SIGINT: health NOT_SERVING, no new work, wait for what runs, close the workers' streams, stop the
+// engine (whoever waits is answered), stop the server. A second signal skips the waiting. Whatever is cut off is in the
+// journal or comes again from a worker's spool.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -61,19 +61,26 @@ struct Flags {
 void Define(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", absl::StrCat("grove-coordinator ", kVersion));
   app.set_config("--config", "", "read flags from this TOML file (names without the dashes)");
-  app.add_option("--listen", flags.listen, "address to serve on: host:port, [v6]:port or unix:/path; port 0 takes any free one")
+  app.add_option("--listen", flags.listen,
+                 "address to serve on: host:port, [v6]:port or unix:/path; port 0 takes any free one")
       ->capture_default_str();
-  app.add_option("--data-dir,--data", flags.data_dir, "folder of the journal and the blobs; made if absent, used by one coordinator")
+  app.add_option("--data-dir,--data", flags.data_dir,
+                 "folder of the journal and the blobs; made if absent, used by one coordinator")
       ->capture_default_str();
-  app.add_option("--port-file", flags.port_file, "write host:port here once serving (atomically), for scripts and port 0");
+  app.add_option("--port-file", flags.port_file,
+                 "write host:port here once serving (atomically), for scripts and port 0");
   app.add_option("--metrics-listen", flags.metrics_listen,
-                 "serve /metrics and /healthz there by plain HTTP; 127.0.0.1:9464 is the usual address. Off unless given, so that "
+                 "serve /metrics and /healthz there by plain HTTP; 127.0.0.1:9464 is the usual address. Off unless "
+                 "given, so that "
                  "several coordinators on one machine do not meet")
       ->type_name("HOST:PORT");
-  app.add_option("--tls-cert", flags.tls.cert, "PEM certificate to serve with (`grove certs` makes one)")->group("Security");
+  app.add_option("--tls-cert", flags.tls.cert, "PEM certificate to serve with (`grove certs` makes one)")
+      ->group("Security");
   app.add_option("--tls-key", flags.tls.key, "its PEM key")->group("Security");
-  app.add_option("--tls-ca", flags.tls.ca, "PEM authority: clients and workers must show a certificate of it")->group("Security");
-  app.add_flag("--insecure", flags.insecure, "serve plain text to other machines; only where everyone on the network is trusted")
+  app.add_option("--tls-ca", flags.tls.ca, "PEM authority: clients and workers must show a certificate of it")
+      ->group("Security");
+  app.add_flag("--insecure", flags.insecure,
+               "serve plain text to other machines; only where everyone on the network is trusted")
       ->group("Security");
   app.add_flag("--reflection", flags.reflection, "answer gRPC reflection, for grpcurl and the like")->group("Security");
   app.add_option("--heartbeat-seconds", flags.heartbeat_seconds, "how often workers report")
@@ -107,14 +114,18 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--llm-max-output-tokens", flags.llm.max_output_tokens, "0 = the model's own limit")
       ->check(CLI::NonNegativeNumber)
       ->group("Models");
-  app.add_flag("--llm-no-job-urls", flags.llm_no_job_urls, "jobs may not name an endpoint of their own")->group("Models");
-  app.add_flag("--llm-plain-http", flags.llm.allow_plain_http, "allow http:// endpoints on other machines")->group("Models");
-  app.add_flag("--exit-with-parent", flags.exit_with_parent, "end when the process that started this one does; ignores SIGINT");
+  app.add_flag("--llm-no-job-urls", flags.llm_no_job_urls, "jobs may not name an endpoint of their own")
+      ->group("Models");
+  app.add_flag("--llm-plain-http", flags.llm.allow_plain_http, "allow http:// endpoints on other machines")
+      ->group("Models");
+  app.add_flag("--exit-with-parent", flags.exit_with_parent,
+               "end when the process that started this one does; ignores SIGINT");
   app.add_option("--log-level", flags.log_level, "what to log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
-  app.footer("Signals: SIGTERM or SIGINT ends in order, a second one at once. Exit codes: 0 ended when asked, 1 could not\n"
-             "start or go on, 2 wrong flags, 130 forced.");
+  app.footer(
+      "Signals: SIGTERM or SIGINT ends in order, a second one at once. Exit codes: 0 ended when asked, 1 could not\n"
+      "start or go on, 2 wrong flags, 130 forced.");
 }
 
 // DATA/coordinator.addr: one line "host:port pid".
@@ -134,15 +145,16 @@ absl::StatusOr<std::unique_ptr<store::Store>> OpenStore(const std::string& data_
                                                  "; choose another with --data-dir or correct its permissions"));
   };
   if (absl::Status made = MakeDirs(data_dir); !made.ok()) return unusable(made);
-  if (access(data_dir.c_str(), W_OK | X_OK) != 0) return unusable(ErrnoStatus(errno, absl::StrCat("cannot write to ", data_dir)));
+  if (access(data_dir.c_str(), W_OK | X_OK) != 0)
+    return unusable(ErrnoStatus(errno, absl::StrCat("cannot write to ", data_dir)));
   absl::StatusOr<std::unique_ptr<store::Store>> store = store::OpenSqliteStore(data_dir);
   if (absl::IsFailedPrecondition(store.status())) {
     // Whether it is the lock or the version shows by trying the lock.
     absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(data_dir + "/lock");
     if (absl::IsFailedPrecondition(lock.status())) {
-      return absl::FailedPreconditionError(absl::StrCat("the data folder ", data_dir, " is in use by another coordinator",
-                                                        WhoHasIt(data_dir), "; talk to that one, stop it, or choose another ",
-                                                        "folder with --data-dir"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("the data folder ", data_dir, " is in use by another coordinator", WhoHasIt(data_dir),
+                       "; talk to that one, stop it, or choose another ", "folder with --data-dir"));
     }
   }
   return store;
@@ -156,7 +168,8 @@ int Fail(const absl::Status& status) {
 int Running(Engine& engine) {
   auto answer = std::make_shared<std::promise<int>>();
   std::future<int> running = answer->get_future();
-  engine.GetFarmInfo([answer](absl::StatusOr<v1::FarmInfo> info) { answer->set_value(info.ok() ? info->running() : 0); });
+  engine.GetFarmInfo(
+      [answer](absl::StatusOr<v1::FarmInfo> info) { answer->set_value(info.ok() ? info->running() : 0); });
   if (running.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return 0;
   return running.get();
 }
@@ -183,8 +196,10 @@ bool WaitForLeases(Engine& engine, Lifecycle& lifecycle, double drain_seconds) {
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("The coordinator of a Kernel Grove: keeps jobs, searches and results, and gives work to the workers that dial in.",
-               "grove-coordinator");
+  CLI::App app(
+      "The coordinator of a Kernel Grove: keeps jobs, searches and results, and gives work to the workers that dial "
+      "in.",
+      "grove-coordinator");
   Define(app, flags);
   try {
     app.parse(argc, argv);
@@ -193,8 +208,10 @@ int Main(int argc, char** argv) {
   }
   SetLogLevel(LogLevelFromName(flags.log_level));
   if (flags.lease_seconds < 2 * flags.heartbeat_seconds) {
-    std::fprintf(stderr, "--lease-seconds (%g) must be at least twice --heartbeat-seconds (%g), or a lease ends by one late heartbeat\n",
-                 flags.lease_seconds, flags.heartbeat_seconds);
+    std::fprintf(
+        stderr,
+        "--lease-seconds (%g) must be at least twice --heartbeat-seconds (%g), or a lease ends by one late heartbeat\n",
+        flags.lease_seconds, flags.heartbeat_seconds);
     return kExitUsage;
   }
   flags.llm.allow_job_base_url = !flags.llm_no_job_urls;
@@ -254,19 +271,22 @@ int Main(int argc, char** argv) {
     web = *std::move(started);
   }
 
-  if (absl::Status written = WriteFileAtomically(AddressFile(flags.data_dir), absl::StrCat(address, " ", getpid(), "\n"));
+  if (absl::Status written =
+          WriteFileAtomically(AddressFile(flags.data_dir), absl::StrCat(address, " ", getpid(), "\n"));
       !written.ok()) {
     return Fail(written);
   }
   (*server)->SetServing(true);
   if (!flags.port_file.empty()) {
-    if (absl::Status written = WriteFileAtomically(flags.port_file, address + "\n"); !written.ok()) return Fail(written);
+    if (absl::Status written = WriteFileAtomically(flags.port_file, address + "\n"); !written.ok())
+      return Fail(written);
   }
   LogInfo("coordinator", "version ", kVersion, " serving on ", address,
-          flags.tls.empty()       ? ""
+          flags.tls.empty()      ? ""
           : flags.tls.ca.empty() ? " with TLS"
                                  : " with mutual TLS",
-          ", data in ", flags.data_dir, web != nullptr ? absl::StrCat(", metrics on http://", web->address(), "/metrics") : "");
+          ", data in ", flags.data_dir,
+          web != nullptr ? absl::StrCat(", metrics on http://", web->address(), "/metrics") : "");
 
   Lifecycle::Event event;
   do {

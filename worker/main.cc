@@ -64,16 +64,17 @@ struct Flags {
 
 // A flag for a limit: its field's setter, name and help.
 void AddLimit(CLI::App& app, Flags& flags, const char* name, const char* help, void (v1::Limits::*set)(double)) {
-  app.add_option_function<double>(name, [&flags, set](double value) { (flags.limits.*set)(value); }, help)
+  app.add_option_function<double>(
+         name, [&flags, set](double value) { (flags.limits.*set)(value); }, help)
       ->check(CLI::NonNegativeNumber)
       ->type_name("SECONDS")
       ->group("Limits (defaults of jobs that set none; 0 = built-in)");
 }
 template <typename Int>
 void AddLimit(CLI::App& app, Flags& flags, const char* name, const char* help, void (v1::Limits::*set)(Int)) {
-  CLI::Option* option =
-      app.add_option_function<Int>(name, [&flags, set](const Int& value) { (flags.limits.*set)(value); }, help)
-          ->group("Limits (defaults of jobs that set none; 0 = built-in)");
+  CLI::Option* option = app.add_option_function<Int>(
+                               name, [&flags, set](const Int& value) { (flags.limits.*set)(value); }, help)
+                            ->group("Limits (defaults of jobs that set none; 0 = built-in)");
   if (absl::StrContains(name, "bytes")) {
     option->transform(CLI::AsSizeValue(false))->type_name("SIZE");  // 64MiB, 2g
   } else {
@@ -83,7 +84,8 @@ void AddLimit(CLI::App& app, Flags& flags, const char* name, const char* help, v
 
 // What doctor and setup need as well as the daemon.
 void DefineCommon(CLI::App& app, Flags& flags) {
-  app.add_option("--device", flags.device, "auto (CUDA when there is a GPU, else the CPU), cpu, or cuda:N")->capture_default_str();
+  app.add_option("--device", flags.device, "auto (CUDA when there is a GPU, else the CPU), cpu, or cuda:N")
+      ->capture_default_str();
   app.add_option("--state-dir,--state", flags.state_dir, "folder of build cache, spool and identity; one worker each")
       ->capture_default_str();
   app.add_option("--python", flags.python, "interpreter that has torch; found if not given");
@@ -100,16 +102,19 @@ void DefineDaemon(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--name", flags.name, "name shown to people; host name and device if not given");
   app.add_option("--tag", flags.tags, "label that jobs may ask for; may be repeated");
-  app.add_option("--metrics-listen", flags.metrics_listen,
-                 "serve /metrics and /healthz there by plain HTTP; 127.0.0.1:9465 is the usual address. Off unless given")
+  app.add_option(
+         "--metrics-listen", flags.metrics_listen,
+         "serve /metrics and /healthz there by plain HTTP; 127.0.0.1:9465 is the usual address. Off unless given")
       ->type_name("HOST:PORT");
   app.add_option("--tls-cert", flags.tls.cert, "PEM certificate to show to the coordinator")->group("Security");
   app.add_option("--tls-key", flags.tls.key, "its PEM key")->group("Security");
   app.add_option("--tls-ca", flags.tls.ca, "PEM authority of the coordinator's certificate")->group("Security");
-  app.add_option("--tls-server-name", flags.tls_server_name, "name to look for in it, when it is not the address's host")
+  app.add_option("--tls-server-name", flags.tls_server_name,
+                 "name to look for in it, when it is not the address's host")
       ->group("Security");
   app.add_flag("--insecure", flags.insecure, "talk plain text to another machine")->group("Security");
-  app.add_flag("--allow-weak-sandbox", flags.allow_weak_sandbox, "start even when layers of the sandbox are missing (see doctor)")
+  app.add_flag("--allow-weak-sandbox", flags.allow_weak_sandbox,
+               "start even when layers of the sandbox are missing (see doctor)")
       ->group("Security");
   app.add_option("--build-slots", flags.build_slots, "builds at once; 0 = half the hardware threads, at most 8")
       ->check(CLI::Range(0, 64))
@@ -117,7 +122,8 @@ void DefineDaemon(CLI::App& app, Flags& flags) {
   app.add_option("--grace-seconds", flags.grace_seconds, "at the end, wait so long for work that runs")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  app.add_flag("--exit-with-parent", flags.exit_with_parent, "end when the process that started this one does; ignores SIGINT");
+  app.add_flag("--exit-with-parent", flags.exit_with_parent,
+               "end when the process that started this one does; ignores SIGINT");
   app.add_option("--judge-memory-bytes", flags.judge_memory_bytes, "memory of a judge; 0 = built-in")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE")
@@ -125,15 +131,18 @@ void DefineDaemon(CLI::App& app, Flags& flags) {
   AddLimit(app, flags, "--limit-build-wall-seconds", "a build's wall time", &v1::Limits::set_build_wall_seconds);
   AddLimit(app, flags, "--limit-build-cpu-seconds", "a build's CPU time", &v1::Limits::set_build_cpu_seconds);
   AddLimit<int64_t>(app, flags, "--limit-build-memory-bytes", "a build's memory", &v1::Limits::set_build_memory_bytes);
-  AddLimit<int64_t>(app, flags, "--limit-build-output-bytes", "compiled object, and log kept", &v1::Limits::set_build_output_bytes);
+  AddLimit<int64_t>(app, flags, "--limit-build-output-bytes", "compiled object, and log kept",
+                    &v1::Limits::set_build_output_bytes);
   AddLimit(app, flags, "--limit-run-wall-seconds", "a candidate's whole life", &v1::Limits::set_run_wall_seconds);
   AddLimit(app, flags, "--limit-run-cpu-seconds", "a candidate's CPU time", &v1::Limits::set_run_cpu_seconds);
   AddLimit(app, flags, "--limit-call-wall-seconds", "one call of the kernel", &v1::Limits::set_call_wall_seconds);
   AddLimit<int64_t>(app, flags, "--limit-memory-bytes", "a candidate's memory", &v1::Limits::set_memory_bytes);
-  AddLimit<int64_t>(app, flags, "--limit-device-memory-bytes", "a candidate's device memory", &v1::Limits::set_device_memory_bytes);
+  AddLimit<int64_t>(app, flags, "--limit-device-memory-bytes", "a candidate's device memory",
+                    &v1::Limits::set_device_memory_bytes);
   AddLimit<int32_t>(app, flags, "--limit-processes", "a candidate's processes and threads", &v1::Limits::set_processes);
   AddLimit<int64_t>(app, flags, "--limit-disk-bytes", "a candidate's /tmp and /dev/shm", &v1::Limits::set_disk_bytes);
-  AddLimit<int64_t>(app, flags, "--limit-output-bytes", "a candidate's stdout and stderr", &v1::Limits::set_output_bytes);
+  AddLimit<int64_t>(app, flags, "--limit-output-bytes", "a candidate's stdout and stderr",
+                    &v1::Limits::set_output_bytes);
 }
 
 absl::StatusOr<v1::DeviceInfo> ParseDevice(const std::string& text) {
@@ -150,7 +159,8 @@ absl::StatusOr<v1::DeviceInfo> ParseDevice(const std::string& text) {
     device.set_index(number);
     return device;
   }
-  return absl::InvalidArgumentError(absl::StrCat("--device \"", text, "\" is unknown; use auto, cpu, or cuda:N such as cuda:0"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--device \"", text, "\" is unknown; use auto, cpu, or cuda:N such as cuda:0"));
 }
 
 WorkerPaths FindPaths(const std::string& state_dir) {
@@ -195,8 +205,8 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
   farm.spool_dir = state->path + "/spool";
   farm.seed = RandomSeed();
 
-  // Pipeline and client know each other: callbacks go through here. Nothing is submitted, and so nothing called back, before the
-  // client is there.
+  // Pipeline and client know each other: callbacks go through here. Nothing is submitted, and so nothing called back,
+  // before the client is there.
   std::atomic<FarmClient*> client_pointer{nullptr};
   std::atomic<WorkerMetrics*> metrics_pointer{nullptr};
   std::atomic<bool> refused{false};
@@ -232,10 +242,12 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
 
   const v1::DeviceInfo& found = (*pipeline)->Device();
   if (farm.name.empty()) {
-    farm.name = absl::StrCat(host, found.kind() == v1::DEVICE_KIND_CUDA ? absl::StrCat(" cuda:", found.index()) : " cpu");
+    farm.name =
+        absl::StrCat(host, found.kind() == v1::DEVICE_KIND_CUDA ? absl::StrCat(" cuda:", found.index()) : " cpu");
   }
   absl::StatusOr<std::unique_ptr<FarmClient>> client = FarmClient::Create(std::move(farm));
-  if (absl::IsInvalidArgument(client.status()) || absl::IsFailedPrecondition(client.status())) return Usage(client.status());
+  if (absl::IsInvalidArgument(client.status()) || absl::IsFailedPrecondition(client.status()))
+    return Usage(client.status());
   if (!client.ok()) return Fail(client.status());
   client_pointer.store(client->get());
   WorkerMetrics worker_metrics(**pipeline, **client);
@@ -247,8 +259,9 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
     if (!started.ok()) return Fail(started.status());
     web = *std::move(started);
   }
-  LogInfo("worker", "version ", kVersion, ", ", state->worker_id, " on ", found.name(), " (", found.arch(), "), state in ",
-          state->path, web != nullptr ? absl::StrCat(", metrics on http://", web->address(), "/metrics") : "");
+  LogInfo("worker", "version ", kVersion, ", ", state->worker_id, " on ", found.name(), " (", found.arch(),
+          "), state in ", state->path,
+          web != nullptr ? absl::StrCat(", metrics on http://", web->address(), "/metrics") : "");
   (*client)->Start(**pipeline);
 
   Lifecycle::Event event;
@@ -269,7 +282,8 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
     while (!idle_flag->load()) {
       const absl::Duration left = deadline - absl::Now();
       if (left <= absl::ZeroDuration()) {
-        LogWarning("worker", "work still runs after ", flags.grace_seconds, " s; it is killed and will be done elsewhere");
+        LogWarning("worker", "work still runs after ", flags.grace_seconds,
+                   " s; it is killed and will be done elsewhere");
         break;
       }
       event = (*lifecycle)->Wait(left);
@@ -291,24 +305,31 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app(
       "A worker of a Kernel Grove: builds, checks and times kernels on one device for the coordinator that it dials.\n"
-      "Subcommands: doctor (what this machine has, with a trial of every layer of the sandbox), setup (build the judge\n"
+      "Subcommands: doctor (what this machine has, with a trial of every layer of the sandbox), setup (build the "
+      "judge\n"
       "against this host's PyTorch and CUDA).",
       "grove-worker");
   app.set_version_flag("--version", absl::StrCat("grove-worker ", kVersion));
   app.set_config("--config", "", "read flags from this TOML file (names without the dashes)");
   DefineCommon(app, flags);
   DefineDaemon(app, flags);
-  app.footer("Signals: SIGTERM or SIGINT finishes what runs, a second one ends at once. Exit codes: 0 ended when asked, 1 could\n"
-             "not start or was refused, 2 wrong flags, 130 forced.");
+  app.footer(
+      "Signals: SIGTERM or SIGINT finishes what runs, a second one ends at once. Exit codes: 0 ended when asked, 1 "
+      "could\n"
+      "not start or was refused, 2 wrong flags, 130 forced.");
   CLI::App* doctor = app.add_subcommand("doctor", "say what this machine has and try every layer of the sandbox");
   DefineCommon(*doctor, flags);
   doctor->add_flag("--json", flags.json, "one JSON document");
-  CLI::App* setup = app.add_subcommand("setup", "build grove-judge and grove-candidate against this host's PyTorch and CUDA");
+  CLI::App* setup =
+      app.add_subcommand("setup", "build grove-judge and grove-candidate against this host's PyTorch and CUDA");
   DefineCommon(*setup, flags);
   setup->add_option("--source-dir", flags.setup.source_dir, "sources; those of this installation if not given");
   setup->add_option("--output-dir", flags.setup.output_dir, "where libexec/grove goes; the state folder if not given");
-  setup->add_option("--cuda", flags.setup.cuda, "build the CUDA parts")->check(CLI::IsMember({"auto", "on", "off"}))->capture_default_str();
-  setup->add_option("--jobs,-j", flags.setup.jobs, "compilers at once; 0 = all hardware threads")->check(CLI::NonNegativeNumber);
+  setup->add_option("--cuda", flags.setup.cuda, "build the CUDA parts")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  setup->add_option("--jobs,-j", flags.setup.jobs, "compilers at once; 0 = all hardware threads")
+      ->check(CLI::NonNegativeNumber);
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);

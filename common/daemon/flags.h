@@ -22,6 +22,6 @@ std::string XdgFolder(const char* variable, const char* fallback);
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitCannotRun = 1;  // the environment: port, folder, sandbox, refused by the other side
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitForced = 130;   // a second signal cut the draining short
+inline constexpr int kExitForced = 130;  // a second signal cut the draining short
 
 }  // namespace grove

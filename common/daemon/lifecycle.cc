@@ -40,7 +40,8 @@ absl::StatusOr<std::unique_ptr<Lifecycle>> Lifecycle::Start(Options options) {
   int parent_fd = -1;
   if (options.exit_with_parent) {
     const pid_t parent = getppid();
-    // pidfd_open follows the process; PR_SET_PDEATHSIG would follow the thread that started us, which may end long before.
+    // pidfd_open follows the process; PR_SET_PDEATHSIG would follow the thread that started us, which may end long
+    // before.
     parent_fd = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
     if (parent_fd < 0) {
       // A kernel before 5.3, or one that hides the parent: the signal is better than nothing.

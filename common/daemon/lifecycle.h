@@ -11,8 +11,9 @@
 
 namespace grove {
 
-// Installs handlers for SIGTERM and SIGINT and ignores SIGPIPE, once per process, before other threads start. Handlers, not a blocked
-// mask: a mask would be inherited by every program that the daemon starts. Wait is for one thread; Wake may come from any.
+// Installs handlers for SIGTERM and SIGINT and ignores SIGPIPE, once per process, before other threads start. Handlers,
+// not a blocked mask: a mask would be inherited by every program that the daemon starts. Wait is for one thread; Wake
+// may come from any.
 class Lifecycle {
  public:
   enum class Event {
@@ -22,8 +23,8 @@ class Lifecycle {
     kTimeout,
   };
   struct Options {
-    // End when the parent does, even by SIGKILL. Then SIGINT is ignored: a terminal sends Ctrl-C to the whole process group, and a parent
-    // that stops its daemons in order says so by SIGTERM.
+    // End when the parent does, even by SIGKILL. Then SIGINT is ignored: a terminal sends Ctrl-C to the whole process
+    // group, and a parent that stops its daemons in order says so by SIGTERM.
     bool exit_with_parent = false;
   };
 
@@ -37,7 +38,8 @@ class Lifecycle {
   void Wake();
 
  private:
-  Lifecycle(int signal_fd, int wake_fd, int parent_fd) : signal_fd_(signal_fd), wake_fd_(wake_fd), parent_fd_(parent_fd) {}
+  Lifecycle(int signal_fd, int wake_fd, int parent_fd)
+      : signal_fd_(signal_fd), wake_fd_(wake_fd), parent_fd_(parent_fd) {}
   const int signal_fd_;
   const int wake_fd_;
   int parent_fd_;

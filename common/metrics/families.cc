@@ -113,7 +113,8 @@ void LabelledHistogram::Observe(const std::string& label_value, double seconds) 
   Series& series = found->second;
   series.counts.resize(bounds_.size() + 1);
   // A bucket holds what is less than or equal to its bound.
-  ++series.counts[static_cast<std::size_t>(std::lower_bound(bounds_.begin(), bounds_.end(), seconds) - bounds_.begin())];
+  ++series
+        .counts[static_cast<std::size_t>(std::lower_bound(bounds_.begin(), bounds_.end(), seconds) - bounds_.begin())];
   series.sum += seconds;
   ++series.count;
 }

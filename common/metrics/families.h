@@ -15,8 +15,8 @@ namespace grove::metrics {
 using Families = std::vector<prometheus::MetricFamily>;
 using Samples = std::vector<std::pair<prometheus::Labels, double>>;
 
-// Names: grove_<part>_<what>_<unit>, base units, "_total" for counters; help is one sentence. A family without samples is left out, as
-// Prometheus cannot tell it from an absent one.
+// Names: grove_<part>_<what>_<unit>, base units, "_total" for counters; help is one sentence. A family without samples
+// is left out, as Prometheus cannot tell it from an absent one.
 void AddCounter(Families& families, std::string name, std::string help, const Samples& samples);
 void AddGauge(Families& families, std::string name, std::string help, const Samples& samples);
 inline void AddCounter(Families& families, std::string name, std::string help, double value) {
@@ -26,7 +26,8 @@ inline void AddGauge(Families& families, std::string name, std::string help, dou
   AddGauge(families, std::move(name), std::move(help), Samples{{prometheus::Labels{}, value}});
 }
 
-// grove_build_info, and process_* as Prometheus' own clients name them: CPU seconds, resident memory, open descriptors, threads, start.
+// grove_build_info, and process_* as Prometheus' own clients name them: CPU seconds, resident memory, open descriptors,
+// threads, start.
 void AddProcess(Families& families, const std::string& part);
 
 // Histograms by one label, fed with batches of observations. Thread-safe.
@@ -34,7 +35,8 @@ class LabelledHistogram {
  public:
   // `bounds` ascending, +Inf is implied.
   LabelledHistogram(std::string name, std::string help, std::string label, std::vector<double> bounds);
-  // A label value beyond the first kMaxLabelValues is counted as "other", so that a faulty peer cannot fill a time series database.
+  // A label value beyond the first kMaxLabelValues is counted as "other", so that a faulty peer cannot fill a time
+  // series database.
   static constexpr std::size_t kMaxLabelValues = 32;
   void Observe(const std::string& label_value, double seconds);
   void Collect(Families& families) const;

@@ -16,7 +16,8 @@ namespace {
 void Answer(mg_connection* connection, int code, const char* phrase, const std::string& type, const std::string& body) {
   const bool head = std::strcmp(mg_get_request_info(connection)->request_method, "HEAD") == 0;
   mg_printf(connection,
-            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\nConnection: close\r\n%s\r\n",
+            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\nConnection: "
+            "close\r\n%s\r\n",
             code, phrase, type.c_str(), body.size(), code == 405 ? "Allow: GET, HEAD\r\n" : "");
   if (!head) mg_write(connection, body.data(), body.size());
 }
@@ -77,8 +78,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(const std::str
   // civetweb reads a list with suffixes ("80r,443s"); only one plain address is meant here.
   const std::size_t colon = listen.rfind(':');
   const std::string port = colon == std::string::npos ? "" : listen.substr(colon + 1);
-  if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535 ||
-      listen.find_first_of(", +") != std::string::npos) {
+  if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoi(port) > 65535 || listen.find_first_of(", +") != std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat("--metrics-listen \"", listen, "\" is not an address: write host:port, such as 127.0.0.1:9464"));
   }
@@ -93,9 +94,11 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(const std::str
   std::memset(&callbacks, 0, sizeof(callbacks));
   callbacks.log_message = Log;
   const std::string where = absl::StrCat(host, ":", port);
-  // Two threads: a scrape that waits for the engine does not hold up a health check. 5 s for a request to arrive: it is one line.
-  const char* options[] = {"listening_ports", where.c_str(), "num_threads", "2", "request_timeout_ms", "5000",
-                           "enable_keep_alive", "no", "max_request_size", "8192", nullptr};
+  // Two threads: a scrape that waits for the engine does not hold up a health check. 5 s for a request to arrive: it is
+  // one line.
+  const char* options[] = {
+      "listening_ports",  where.c_str(), "num_threads", "2", "request_timeout_ms", "5000", "enable_keep_alive", "no",
+      "max_request_size", "8192",        nullptr};
   char text[256] = "";
   unsigned code = 0;
   mg_error_data error{&code, text, sizeof(text)};
@@ -103,8 +106,9 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(const std::str
   mg_init_library(0);
   impl->context = mg_start2(&init, &error);
   if (impl->context == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", listen, ": ", text[0] != '\0' ? text : "unknown error",
-                                               "; is the port in use? Choose another with --metrics-listen (port 0 takes any free one)"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics on ", listen, ": ", text[0] != '\0' ? text : "unknown error",
+                     "; is the port in use? Choose another with --metrics-listen (port 0 takes any free one)"));
   }
   mg_set_request_handler(impl->context, "/metrics$", Impl::OnMetrics, impl.get());
   mg_set_request_handler(impl->context, "/healthz$", Impl::OnHealth, impl.get());

@@ -13,8 +13,8 @@ namespace grove::rpc {
 namespace {
 
 absl::Status Bad(absl::string_view text, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not an address: ", why,
-                                                 "; write host:port, [v6]:port or unix:/path/of/socket"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", text, "\" is not an address: ", why, "; write host:port, [v6]:port or unix:/path/of/socket"));
 }
 
 bool IsV6(const std::string& host) {
@@ -50,7 +50,8 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text, int default_port) {
     if (absl::StartsWith(path, "//")) path.remove_prefix(2);
     if (path.empty()) return Bad(text, "the socket's path is missing");
     if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return Bad(text, absl::StrCat("the path of a Unix socket has at most ", sizeof(sockaddr_un::sun_path) - 1, " bytes"));
+      return Bad(text,
+                 absl::StrCat("the path of a Unix socket has at most ", sizeof(sockaddr_un::sun_path) - 1, " bytes"));
     }
     address.unix_path = std::string(path);
     return address;
@@ -78,7 +79,8 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text, int default_port) {
       port = text.substr(colon + 1);
     }
     if (host.find(':') != absl::string_view::npos) return Bad(text, "an IPv6 address with a port needs brackets");
-    if (host.find_first_of(" \t\r\n/@%,") != absl::string_view::npos) return Bad(text, "a host name has no such characters");
+    if (host.find_first_of(" \t\r\n/@%,") != absl::string_view::npos)
+      return Bad(text, "a host name has no such characters");
   }
   address.port = default_port;
   if (has_port && (!absl::SimpleAtoi(port, &address.port) || port.front() == '+' || port.front() == '-' ||

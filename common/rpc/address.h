@@ -24,8 +24,8 @@ struct Address {
   std::string ToString() const;
 };
 
-// A missing port is `default_port`; a missing host (":7433") is every interface, written "[::]". INVALID_ARGUMENT quotes the text and
-// says which forms there are.
+// A missing port is `default_port`; a missing host (":7433") is every interface, written "[::]". INVALID_ARGUMENT
+// quotes the text and says which forms there are.
 absl::StatusOr<Address> ParseAddress(absl::string_view text, int default_port = kDefaultPort);
 
 }  // namespace grove::rpc

@@ -17,7 +17,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const ChannelOption
   RouteGrpcLog();
   GROVE_ASSIGN_OR_RETURN(Address address, ParseAddress(options.address));
   if (!address.is_unix() && address.port == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", options.address, "\": port 0 is for listening; nothing answers there"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", options.address, "\": port 0 is for listening; nothing answers there"));
   }
   GROVE_ASSIGN_OR_RETURN(TlsMaterial tls, LoadTls(options.tls));
 
@@ -32,7 +33,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const ChannelOption
     credentials = grpc::InsecureChannelCredentials();
   } else {
     return absl::FailedPreconditionError(absl::StrCat(
-        "refusing to send sources and results to ", address.ToString(), " in plain text; give --tls-ca (and --tls-cert, ",
+        "refusing to send sources and results to ", address.ToString(),
+        " in plain text; give --tls-ca (and --tls-cert, ",
         "--tls-key where the coordinator asks for client certificates), or --insecure if the network is trusted"));
   }
 
@@ -56,7 +58,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const ChannelOption
   if (!options.tls_server_name.empty()) arguments.SetSslTargetNameOverride(options.tls_server_name);
 
   // A Unix socket has no host name; certificates for local use carry "localhost".
-  if (address.is_unix() && options.tls_server_name.empty()) arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  if (address.is_unix() && options.tls_server_name.empty())
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   return grpc::CreateCustomChannel(address.ToString(), credentials, arguments);
 }
 

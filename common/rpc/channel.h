@@ -21,8 +21,8 @@ struct ChannelOptions {
   std::string tls_server_name;
 };
 
-// Does not connect yet: the first call does. INVALID_ARGUMENT: the address or the TLS files; FAILED_PRECONDITION: plaintext to
-// another machine without `insecure`.
+// Does not connect yet: the first call does. INVALID_ARGUMENT: the address or the TLS files; FAILED_PRECONDITION:
+// plaintext to another machine without `insecure`.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const ChannelOptions& options);
 
 }  // namespace grove::rpc

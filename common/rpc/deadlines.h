@@ -5,8 +5,9 @@
 
 namespace grove::rpc {
 
-// Calls that are answered from memory or with one fsync. 30 s is far above both (milliseconds) and covers a coordinator that is
-// replaying its journal or waits for a slow disk; after it the caller is better served by an error that it can retry.
+// Calls that are answered from memory or with one fsync. 30 s is far above both (milliseconds) and covers a coordinator
+// that is replaying its journal or waits for a slow disk; after it the caller is better served by an error that it can
+// retry.
 inline constexpr absl::Duration kUnaryDeadline = absl::Seconds(30);
 
 // SubmitJob carries up to 64 MiB, which a 10 Mbit/s line needs 54 s for.

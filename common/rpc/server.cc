@@ -1,7 +1,10 @@
 #include "common/rpc/server.h"
 
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -11,49 +14,71 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/base/version.h"
 #include "common/rpc/arguments.h"
 #include "common/rpc/grpc_log.h"
+#include "common/rpc/status.h"
 
 namespace grove::rpc {
 namespace {
 
-// gRPC answers a request that does not parse with UNIMPLEMENTED and no text, as if the method were missing. Our services implement
-// every method, so an empty UNIMPLEMENTED from one of them can only mean that; callers get the truth instead.
-class MalformedRequestInterceptor : public grpc::experimental::Interceptor {
+// gRPC answers a request that does not parse with UNIMPLEMENTED and no text, as if the method were missing. Our
+// services implement every method that their descriptors have, so for one of those it can only mean that the bytes were
+// no message; callers get the truth instead.
+class EmptyUnimplementedInterceptor : public grpc::experimental::Interceptor {
  public:
-  explicit MalformedRequestInterceptor(const char* method) : method_(method) {}
+  explicit EmptyUnimplementedInterceptor(grpc::Status instead) : instead_(std::move(instead)) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
-      grpc::Status status = methods->GetSendStatus();
+      const grpc::Status status = methods->GetSendStatus();
       if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED && status.error_message().empty()) {
-        methods->ModifySendStatus(
-            grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                         absl::StrCat("the request of ", method_, " is malformed: its bytes are not the message of ",
-                                      "proto/grove/v1, or a text in it is not UTF-8")));
+        methods->ModifySendStatus(instead_);
       }
     }
     methods->Proceed();
   }
 
  private:
-  const char* method_;
+  const grpc::Status instead_;
 };
 
-class MalformedRequestInterceptorFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
+class EmptyUnimplementedInterceptorFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
+    const std::string path = info->method();  // "/grove.v1.Jobs/GetJob"
     // Health and reflection may leave methods out.
-    if (!absl::StartsWith(info->method(), "/grove.")) return nullptr;
-    return new MalformedRequestInterceptor(info->method());
+    if (!absl::StartsWith(path, "/grove.")) return nullptr;
+    const std::string name = absl::StrReplaceAll(path.substr(1), {{"/", "."}});
+    const bool known = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name) != nullptr;
+    return new EmptyUnimplementedInterceptor(
+        known
+            ? grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                           absl::StrCat("the request of ", path, " is malformed: its bytes are not the message of ",
+                                        "proto/grove/v1, or a text in it is not UTF-8"))
+            : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, absl::StrCat("this server (version ", kVersion,
+                                                                         ") has no call ", BoundedMessage(path, 128))));
+  }
+};
+
+// The reflection library adds itself to every server of a program that links it. Here it is there only when asked for.
+class WithoutReflection : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    plugins->erase(std::remove_if(plugins->begin(), plugins->end(),
+                                  [](const auto& plugin) { return plugin->name() == "proto_server_reflection"; }),
+                   plugins->end());
   }
 };
 
@@ -76,7 +101,8 @@ absl::Status WhyNotBound(const Address& address) {
     addrinfo* found = nullptr;
     int code = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
     if (code != 0) {
-      return absl::NotFoundError(absl::StrCat("cannot listen on ", where, ": ", gai_strerror(code), "; check the host name"));
+      return absl::NotFoundError(
+          absl::StrCat("cannot listen on ", where, ": ", gai_strerror(code), "; check the host name"));
     }
     for (addrinfo* one = found; one != nullptr && error == 0; one = one->ai_next) {
       int fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
@@ -90,29 +116,34 @@ absl::Status WhyNotBound(const Address& address) {
   }
   switch (error) {
     case EADDRINUSE:
-      return absl::AlreadyExistsError(absl::StrCat(
-          "cannot listen on ", where,
-          ": it is in use by another program; stop that one, or choose another address with --listen (port 0 takes any free one)"));
+      return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", where,
+                                                   ": it is in use by another program; stop that one, or choose "
+                                                   "another address with --listen (port 0 takes any free one)"));
     case EADDRNOTAVAIL:
       return absl::NotFoundError(
           absl::StrCat("cannot listen on ", where, ": this machine has no such address; see `ip address`"));
     case EACCES:
-      return absl::PermissionDeniedError(absl::StrCat(
-          "cannot listen on ", where, ": permission denied; ports below 1024 need privileges, a Unix socket a writable folder"));
+      return absl::PermissionDeniedError(
+          absl::StrCat("cannot listen on ", where,
+                       ": permission denied; ports below 1024 need privileges, a Unix socket a writable folder"));
     case 0:
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", where, "; --log-level debug shows gRPC's reason"));
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", where, "; --log-level debug shows gRPC's reason"));
     default:
       return ErrnoStatus(error, absl::StrCat("cannot listen on ", where));
   }
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options, const Address& address) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options,
+                                                                     const Address& address) {
   if (options.tls.empty()) {
     if (!address.is_loopback() && !options.insecure) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "refusing to serve plain text on ", address.ToString(), ", which other machines can reach: anyone there could run code ",
-          "on the workers. Give --tls-cert and --tls-key (and --tls-ca to ask clients for certificates; `grove certs` makes ",
-          "them), listen on 127.0.0.1, or say --insecure if the network is trusted"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("refusing to serve plain text on ", address.ToString(),
+                       ", which other machines can reach: anyone there could run code ",
+                       "on the workers. Give --tls-cert and --tls-key (and --tls-ca to ask clients for certificates; "
+                       "`grove certs` makes ",
+                       "them), listen on 127.0.0.1, or say --insecure if the network is trusted"));
     }
     return grpc::InsecureServerCredentials();
   }
@@ -120,8 +151,9 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Serve
     return absl::InvalidArgumentError("a server with --tls-ca needs --tls-cert and --tls-key too");
   }
   GROVE_ASSIGN_OR_RETURN(TlsMaterial tls, LoadTls(options.tls));
-  grpc::SslServerCredentialsOptions ssl(tls.ca_pem.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                                           : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  grpc::SslServerCredentialsOptions ssl(tls.ca_pem.empty()
+                                            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   ssl.pem_root_certs = tls.ca_pem;
   ssl.pem_key_cert_pairs.push_back({tls.key_pem, tls.cert_pem});
   return grpc::SslServerCredentials(ssl);
@@ -143,10 +175,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   GROVE_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(options, address));
 
   grpc::EnableDefaultHealthCheckService(true);
-  // A plugin is installed for the process and every builder thereafter: harmless, as a process has one server.
-  if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();  // idempotent; keeps the library linked
 
   grpc::ServerBuilder builder;
+  if (!options.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
   builder.SetMaxReceiveMessageSize(arguments::kMaxMessageBytes);
   builder.SetMaxSendMessageSize(arguments::kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, arguments::kMaxMetadataBytes);
@@ -159,7 +191,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   // Linux would let a second process share the port, and calls would go to either.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(std::make_unique<MalformedRequestInterceptorFactory>());
+  interceptors.push_back(std::make_unique<EmptyUnimplementedInterceptorFactory>());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
 
   int port = 0;

@@ -20,17 +20,17 @@ namespace grove::rpc {
 
 struct ServerOptions {
   std::string listen = std::string(kDefaultAddress);  // port 0 = any free one
-  TlsFiles tls;              // cert and key = TLS; ca as well = clients must show a certificate of it
-  bool insecure = false;     // plaintext on an address that other machines reach
-  bool reflection = false;   // lists the services to anyone who asks
+  TlsFiles tls;             // cert and key = TLS; ca as well = clients must show a certificate of it
+  bool insecure = false;    // plaintext on an address that other machines reach
+  bool reflection = false;  // lists the services to anyone who asks
 };
 
 // Thread-safe.
 class Server {
  public:
   // `services` must outlive the server. Serves when it returns, with health NOT_SERVING until SetServing(true).
-  // Errors, each with its remedy: INVALID_ARGUMENT (address, TLS files), FAILED_PRECONDITION (plaintext refused), ALREADY_EXISTS
-  // (the port is in use), PERMISSION_DENIED, NOT_FOUND (no such address on this machine).
+  // Errors, each with its remedy: INVALID_ARGUMENT (address, TLS files), FAILED_PRECONDITION (plaintext refused),
+  // ALREADY_EXISTS (the port is in use), PERMISSION_DENIED, NOT_FOUND (no such address on this machine).
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::vector<grpc::Service*>& services);
   ~Server();  // Shutdown with no patience

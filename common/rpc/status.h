@@ -10,8 +10,9 @@
 
 namespace grove::rpc {
 
-// The message travels percent-encoded in a trailer, where HTTP/2 peers accept 8 KiB of headers by default (GRPC_ARG_MAX_METADATA_SIZE) and
-// a byte may take three: 2 KiB always fits. Longer ones are cut, or the peer would see RESOURCE_EXHAUSTED instead.
+// The message travels percent-encoded in a trailer, where HTTP/2 peers accept 8 KiB of headers by default
+// (GRPC_ARG_MAX_METADATA_SIZE) and a byte may take three: 2 KiB always fits. Longer ones are cut, or the peer would see
+// RESOURCE_EXHAUSTED instead.
 inline constexpr std::size_t kMaxStatusMessageBytes = 2048;
 
 // At most `max_bytes` of `text`, cut at a UTF-8 boundary and marked with " [...]".

@@ -20,8 +20,8 @@ struct TlsMaterial {
   std::string cert_pem, key_pem, ca_pem;
 };
 
-// Reads the files (at most 1 MiB each) and checks that they fit each other: cert and key come together, the key belongs to the
-// certificate, the certificate is valid now. Errors name the flag and the file.
+// Reads the files (at most 1 MiB each) and checks that they fit each other: cert and key come together, the key belongs
+// to the certificate, the certificate is valid now. Errors name the flag and the file.
 absl::StatusOr<TlsMaterial> LoadTls(const TlsFiles& files);
 
 }  // namespace grove::rpc

@@ -153,9 +153,7 @@ bool IsDnsName(absl::string_view name) {
   return true;
 }
 
-bool LooksLikeIpV4(absl::string_view text) {
-  return text.find_first_not_of("0123456789.") == absl::string_view::npos;
-}
+bool LooksLikeIpV4(absl::string_view text) { return text.find_first_not_of("0123456789.") == absl::string_view::npos; }
 
 absl::Status AddSans(X509* certificate, const std::vector<std::string>& sans) {
   Names names(sk_GENERAL_NAME_new_null());
@@ -168,8 +166,8 @@ absl::Status AddSans(X509* certificate, const std::vector<std::string>& sans) {
     } else if (inet_pton(AF_INET6, san.c_str(), ip) == 1) {
       ip_bytes = 16;
     } else if (LooksLikeIpV4(san) || !IsDnsName(san)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", san, "\" is neither a DNS name nor an IP address; write it without scheme, port or brackets"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", san, "\" is neither a DNS name nor an IP address; write it without scheme, port or brackets"));
     }
     std::unique_ptr<GENERAL_NAME, Deleter<GENERAL_NAME_free>> name(GENERAL_NAME_new());
     ASN1_STRING* value = ip_bytes > 0 ? ASN1_OCTET_STRING_new() : ASN1_IA5STRING_new();
@@ -196,7 +194,8 @@ absl::Status CheckName(absl::string_view name) {
   }
   if (!good) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", name, "\" cannot name a certificate: use 1 to 64 letters, digits, '.', '-', '_', not starting with '.' or '-'"));
+        "\"", name,
+        "\" cannot name a certificate: use 1 to 64 letters, digits, '.', '-', '_', not starting with '.' or '-'"));
   }
   if (name == "ca") return absl::InvalidArgumentError("\"ca\" is the authority itself; choose another name");
   return absl::OkStatus();
@@ -213,15 +212,15 @@ absl::Status InitCa(const std::string& dir, const CaOptions& options) {
   if (!existed && chmod(dir.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("cannot protect ", dir));
   for (const char* file : {"/ca.key", "/ca.crt"}) {
     if (!options.overwrite && access((dir + file).c_str(), F_OK) == 0) {
-      return absl::AlreadyExistsError(absl::StrCat(dir, file, " exists already: this folder has an authority. Replacing it ",
+      return absl::AlreadyExistsError(absl::StrCat(dir, file,
+                                                   " exists already: this folder has an authority. Replacing it ",
                                                    "makes every certificate that it signed useless"));
     }
   }
 
   Key key(EVP_EC_gen("P-256"));
   if (!key) return OpenSslError("cannot make a P-256 key");
-  GROVE_ASSIGN_OR_RETURN(Certificate ca,
-                         NewCertificate(key.get(), options.common_name, options.now, options.validity));
+  GROVE_ASSIGN_OR_RETURN(Certificate ca, NewCertificate(key.get(), options.common_name, options.now, options.validity));
   X509* x = ca.get();
   if (X509_set_issuer_name(x, X509_get_subject_name(x)) != 1) return OpenSslError("cannot set the issuer");
   // pathlen:0: the CA signs leaves only, so that a stolen leaf key cannot make more certificates.
@@ -242,9 +241,8 @@ absl::StatusOr<IssuedFiles> Issue(const std::string& dir, const std::string& nam
   auto read = [&](const std::string& file) -> absl::StatusOr<std::string> {
     absl::StatusOr<std::string> content = ReadFile(dir + file, kMaxPemBytes);
     if (absl::IsNotFound(content.status())) {
-      return absl::NotFoundError(
-          absl::StrCat("there is no certificate authority in ", dir, " (", file.substr(1),
-                       " is missing); make one with: grove certs init --dir ", dir));
+      return absl::NotFoundError(absl::StrCat("there is no certificate authority in ", dir, " (", file.substr(1),
+                                              " is missing); make one with: grove certs init --dir ", dir));
     }
     return content;
   };
@@ -293,8 +291,8 @@ absl::Status CheckKeyPair(absl::string_view certificate_pem, absl::string_view k
   Key key = ParseKey(key_pem);
   if (!key) {
     ERR_clear_error();
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": the key is not an unencrypted PEM private key (keys with a passphrase are not supported)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": the key is not an unencrypted PEM private key (keys with a passphrase are not supported)"));
   }
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();

@@ -15,8 +15,8 @@
 namespace grove::coordinator {
 namespace {
 
-// Items asked of the engine at once. An event or a node without logs is 1 to 20 KiB, so that a reader that stands still holds about 1 MiB
-// at most, and a fast one is not slowed by a turn of the engine per item.
+// Items asked of the engine at once. An event or a node without logs is 1 to 20 KiB, so that a reader that stands still
+// holds about 1 MiB at most, and a fast one is not slowed by a turn of the engine per item.
 constexpr int kPageItems = 64;
 
 // Chunks of an artifact: larger than a TCP window gains nothing, smaller costs calls.
@@ -78,9 +78,9 @@ class WatchWriter final : public PagedWriter<v1::Event> {
   const std::string job_;
   std::mutex cursor_mu_;
   uint64_t after_seq_;
-  int64_t progress_;               // < 0: no progress events
-  uint64_t turn_ = 0;              // asks made
-  uint64_t answered_ = 0;          // asks answered: turn_ or turn_ - 1
+  int64_t progress_;                // < 0: no progress events
+  uint64_t turn_ = 0;               // asks made
+  uint64_t answered_ = 0;           // asks answered: turn_ or turn_ - 1
   std::optional<uint64_t> ticket_;  // of the turn that waits
   bool abandoned_ = false;
 };
@@ -175,8 +175,8 @@ grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* conte
   return Answer(context, response, [&](auto reply) { engine_.GetJob(request->id(), std::move(reply)); });
 }
 
-grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
-                                                v1::ListJobsResponse* response) {
+grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
+                                                const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
   if (absl::Status bad = ValidateListJobs(*request); !bad.ok()) return Refuse(context, bad);
   return Answer(context, response, [&](auto reply) { engine_.ListJobs(*request, std::move(reply)); });
 }
@@ -220,8 +220,8 @@ grpc::ServerWriteReactor<v1::ArtifactChunk>* JobsService::GetArtifact(grpc::Call
   return Run<v1::ArtifactChunk>(std::make_shared<ArtifactWriter>(engine_, request->sha256()));
 }
 
-grpc::ServerUnaryReactor* BankService::ListBank(grpc::CallbackServerContext* context, const v1::ListBankRequest* request,
-                                                v1::ListBankResponse* response) {
+grpc::ServerUnaryReactor* BankService::ListBank(grpc::CallbackServerContext* context,
+                                                const v1::ListBankRequest* request, v1::ListBankResponse* response) {
   if (request->operation().size() > kMaxNameBytes) {
     return Refuse(context, absl::InvalidArgumentError("operation is longer than any operation's name"));
   }

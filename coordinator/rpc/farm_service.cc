@@ -15,25 +15,25 @@
 namespace grove::coordinator {
 namespace {
 
-// What may wait for one worker. It holds at most `capacity` leases, so a handful of assignments, acks and revocations is normal; the
-// bounds are what a worker that does not read may cost before it is closed.
+// What may wait for one worker. It holds at most `capacity` leases, so a handful of assignments, acks and revocations
+// is normal; the bounds are what a worker that does not read may cost before it is closed.
 constexpr std::size_t kMaxQueuedMessages = 4096;
 constexpr std::size_t kMaxQueuedBytes = std::size_t{64} << 20;
 
-// Messages taken from a worker before the engine must have worked them off: then the transport stops reading and HTTP/2's flow
-// control stops the worker.
+// Messages taken from a worker before the engine must have worked them off: then the transport stops reading and
+// HTTP/2's flow control stops the worker.
 constexpr int kReadCredit = 64;
 
 }  // namespace
 
 // One worker's stream: the transport's half of a session.
 //
-// One read and one write are in flight at most. The stream ends in this order: Leave (peer gone, Close, or a protocol error) tells
-// the engine once and asks for Finish; Finish waits for the write in flight; OnDone drops the self-reference. The engine may
-// hold its WorkerLink for as long as it likes: Send and Close do nothing after Leave.
+// One read and one write are in flight at most. The stream ends in this order: Leave (peer gone, Close, or a protocol
+// error) tells the engine once and asks for Finish; Finish waits for the write in flight; OnDone drops the
+// self-reference. The engine may hold its WorkerLink for as long as it likes: Send and Close do nothing after Leave.
 //
-// Locks: mu_ may be held over StartRead, StartWrite and Finish, which never run a reaction inline for such reactors; holding it is what
-// keeps them before Finish. The engine is never called under mu_.
+// Locks: mu_ may be held over StartRead, StartWrite and Finish, which never run a reaction inline for such reactors;
+// holding it is what keeps them before Finish. The engine is never called under mu_.
 class WorkerStream final : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
                            public WorkerLink,
                            public std::enable_shared_from_this<WorkerStream> {
@@ -71,7 +71,8 @@ class WorkerStream final : public grpc::ServerBidiReactor<v1::WorkerMessage, v1:
  private:
   void OnReadDone(bool ok) override {
     auto keep = shared_from_this();
-    if (!ok) return Leave(absl::OkStatus());  // the worker said goodbye, or is gone: Finish's status then reaches nobody
+    if (!ok)
+      return Leave(absl::OkStatus());  // the worker said goodbye, or is gone: Finish's status then reaches nobody
     if (!session_known_) {
       if (!in_.has_hello()) return Leave(absl::InvalidArgumentError("a worker's first message must be hello"));
       if (absl::Status bad = ValidateHello(in_.hello()); !bad.ok()) return Leave(bad);
@@ -139,8 +140,8 @@ class WorkerStream final : public grpc::ServerBidiReactor<v1::WorkerMessage, v1:
       if (leaving_) return;
       leaving_ = true;
       reason_ = std::move(reason);
-      // The write in flight must end first. What is queued behind it is dropped: acks and revocations are said again when the
-      // worker is back.
+      // The write in flight must end first. What is queued behind it is dropped: acks and revocations are said again
+      // when the worker is back.
       if (!writing_) FinishLocked();
       tell = session_known_;
       session = session_;
@@ -180,7 +181,8 @@ absl::Status WorkerStreams::Add(const std::shared_ptr<WorkerStream>& stream) {
   std::lock_guard<std::mutex> lock(mu_);
   if (!closed_.ok()) return closed_;
   if (open_.size() >= kMaxStreams) {
-    return absl::ResourceExhaustedError(absl::StrCat("the coordinator has ", kMaxStreams, " workers and takes no more"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the coordinator has ", kMaxStreams, " workers and takes no more"));
   }
   open_.emplace(stream.get(), stream);
   return absl::OkStatus();

@@ -16,7 +16,8 @@ class WorkerStream;
 // The open streams. Shared with each of them, because a stream may end after the service is gone. Thread-safe.
 class WorkerStreams {
  public:
-  // Streams at once: a farm of this design has tens of workers; the bound is against a client that opens them in a loop.
+  // Streams at once: a farm of this design has tens of workers; the bound is against a client that opens them in a
+  // loop.
   static constexpr std::size_t kMaxStreams = 4096;
 
   absl::Status Add(const std::shared_ptr<WorkerStream>& stream);

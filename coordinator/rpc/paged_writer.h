@@ -1,11 +1,11 @@
 // A server stream that is fed page by page from an asynchronous source, with one write outstanding.
 //
-// Memory is bounded by one page however slow the reader is: the next page is asked for only when the last item of this one was taken
-// over by the transport, whose own buffer HTTP/2's flow control bounds.
+// Memory is bounded by one page however slow the reader is: the next page is asked for only when the last item of this
+// one was taken over by the transport, whose own buffer HTTP/2's flow control bounds.
 //
-// Lifetime: the object owns itself from Start until OnDone, and each outstanding request for a page holds a reference, so a
-// late answer finds it alive. Locks: gRPC never runs a reaction inside StartWrite or Finish for reactors like this one, so both may be
-// called under mu_; the page source is never called under it.
+// Lifetime: the object owns itself from Start until OnDone, and each outstanding request for a page holds a reference,
+// so a late answer finds it alive. Locks: gRPC never runs a reaction inside StartWrite or Finish for reactors like this
+// one, so both may be called under mu_; the page source is never called under it.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -31,7 +31,8 @@ class PagedWriter : public grpc::ServerWriteReactor<T>, public std::enable_share
   }
 
  protected:
-  // Asks the source for the next page; its answer goes to Deliver, exactly once per call and perhaps before Ask returns.
+  // Asks the source for the next page; its answer goes to Deliver, exactly once per call and perhaps before Ask
+  // returns.
   virtual void Ask() = 0;
   // The call was cancelled while a page is awaited: the source may answer at once.
   virtual void AbandonAsk() {}
@@ -75,9 +76,9 @@ class PagedWriter : public grpc::ServerWriteReactor<T>, public std::enable_share
 
   void Advance(std::unique_lock<std::mutex> lock) {
     if (next_ < page_.size()) {
-      grpc::WriteOptions options;
-      if (next_ + 1 < page_.size()) options.set_buffer_hint();  // the page's items share packets
-      this->StartWrite(&page_[next_++], options);
+      // No buffer hint: a hinted write does not complete before something else flushes the transport, and there is
+      // nothing else.
+      this->StartWrite(&page_[next_++]);
       return;
     }
     page_.clear();

@@ -12,7 +12,8 @@
 
 namespace grove::coordinator {
 
-// The engine answers CANCELLED to whatever waits when it stops. To a client that did not cancel, it means: try again later.
+// The engine answers CANCELLED to whatever waits when it stops. To a client that did not cancel, it means: try again
+// later.
 inline absl::Status ForClient(const absl::Status& status) {
   if (!absl::IsCancelled(status)) return status;
   return absl::UnavailableError("the coordinator is shutting down; try again when it is back");
@@ -25,8 +26,8 @@ inline grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, co
   return reactor;
 }
 
-// Calls start(reply), where reply fills in `response` and ends the call. Context and response live until the call has ended, and the
-// engine answers every request once, so the reply needs no owner.
+// Calls start(reply), where reply fills in `response` and ends the call. Context and response live until the call has
+// ended, and the engine answers every request once, so the reply needs no owner.
 template <typename Response, typename StartFunction>
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, Response* response, StartFunction start) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

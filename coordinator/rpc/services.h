@@ -15,7 +15,8 @@ namespace grove::coordinator {
 
 // Jobs, Bank and Farm. Thread-safe. Callback API throughout: no reaction blocks, and all waiting is the engine's.
 //
-// Order at the end: Engine::Drain, CloseWorkers, Engine::Stop (waiting calls are answered), Server::Shutdown, then this.
+// Order at the end: Engine::Drain, CloseWorkers, Engine::Stop (waiting calls are answered), Server::Shutdown, then
+// this.
 class Services {
  public:
   // `engine` must outlive this object and the server that it is registered with.

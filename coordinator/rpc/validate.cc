@@ -25,7 +25,8 @@ std::string Quoted(absl::string_view text) {
 bool IsIdText(absl::string_view text, std::size_t min, std::size_t max) {
   if (text.size() < min || text.size() > max) return false;
   for (char c : text) {
-    if (!absl::ascii_islower(static_cast<unsigned char>(c)) && !absl::ascii_isdigit(static_cast<unsigned char>(c)) && c != '-') {
+    if (!absl::ascii_islower(static_cast<unsigned char>(c)) && !absl::ascii_isdigit(static_cast<unsigned char>(c)) &&
+        c != '-') {
       return false;
     }
   }
@@ -33,7 +34,8 @@ bool IsIdText(absl::string_view text, std::size_t min, std::size_t max) {
 }
 
 absl::Status CheckName(absl::string_view where, absl::string_view name) {
-  if (name.size() > kMaxNameBytes) return Invalid(where, " has ", name.size(), " bytes; a name has at most ", kMaxNameBytes);
+  if (name.size() > kMaxNameBytes)
+    return Invalid(where, " has ", name.size(), " bytes; a name has at most ", kMaxNameBytes);
   return absl::OkStatus();
 }
 
@@ -64,7 +66,8 @@ absl::Status CheckCandidate(absl::string_view where, const v1::Candidate& candid
                    "); known are CUDA (.cu), CPP (.cpp) and KERNELBENCH (.py)");
   }
   if (candidate.build_flags_size() > kMaxBuildFlags) {
-    return Invalid(where, " has ", candidate.build_flags_size(), " build flags; at most ", kMaxBuildFlags, " are accepted");
+    return Invalid(where, " has ", candidate.build_flags_size(), " build flags; at most ", kMaxBuildFlags,
+                   " are accepted");
   }
   for (const std::string& flag : candidate.build_flags()) {
     if (flag.size() > kMaxBuildFlagBytes || flag.find('\0') != std::string::npos) {
@@ -75,7 +78,8 @@ absl::Status CheckCandidate(absl::string_view where, const v1::Candidate& candid
 }
 
 absl::Status NotNegative(absl::string_view where, double value) {
-  if (!std::isfinite(value) || value < 0) return Invalid(where, " is ", value, "; it must be a number from 0 (0 = the default)");
+  if (!std::isfinite(value) || value < 0)
+    return Invalid(where, " is ", value, "; it must be a number from 0 (0 = the default)");
   return absl::OkStatus();
 }
 
@@ -112,7 +116,8 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
   };
   for (const auto& [where, value] : numbers) GROVE_RETURN_IF_ERROR(NotNegative(where, value));
   if (options.min_samples() > 0 && options.max_samples() > 0 && options.min_samples() > options.max_samples()) {
-    return Invalid("options.min_samples (", options.min_samples(), ") is above options.max_samples (", options.max_samples(), ")");
+    return Invalid("options.min_samples (", options.min_samples(), ") is above options.max_samples (",
+                   options.max_samples(), ")");
   }
   if (options.min_time_seconds() > 0 && options.max_time_seconds() > 0 &&
       options.min_time_seconds() > options.max_time_seconds()) {
@@ -126,8 +131,8 @@ absl::Status CheckGenerator(const v1::GeneratorSpec& generator) {
     return Invalid("generator.kind is unknown; known are CATALOGUE, OPENAI and REPLAY");
   }
   if (generator.recording().size() > kMaxRecordingBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("the recording has ", generator.recording().size(), " bytes; at most ",
-                                                     kMaxRecordingBytes, " are accepted"));
+    return absl::ResourceExhaustedError(absl::StrCat("the recording has ", generator.recording().size(),
+                                                     " bytes; at most ", kMaxRecordingBytes, " are accepted"));
   }
   GROVE_RETURN_IF_ERROR(CheckName("generator.model", generator.model()));
   if (generator.base_url().size() > 2048) return Invalid("generator.base_url is longer than 2048 characters");
@@ -139,7 +144,8 @@ absl::Status CheckGenerator(const v1::GeneratorSpec& generator) {
 absl::Status ValidateSubmit(const v1::SubmitJobRequest& request) {
   const std::string& key = request.idempotency_key();
   if (key.size() < 16 || key.size() > 64) {
-    return Invalid("idempotency_key has ", key.size(), " characters; make a random one of 16 to 64 for each intended job");
+    return Invalid("idempotency_key has ", key.size(),
+                   " characters; make a random one of 16 to 64 for each intended job");
   }
   for (char c : key) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) {
@@ -153,20 +159,23 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request) {
       GROVE_RETURN_IF_ERROR(CheckProblem(spec.search().problem()));
       GROVE_RETURN_IF_ERROR(CheckGenerator(spec.search().generator()));
       GROVE_RETURN_IF_ERROR(NotNegative("policy.max_seconds", spec.search().policy().max_seconds()));
-      if (!std::isfinite(spec.search().policy().explore_ratio())) return Invalid("policy.explore_ratio is not a number");
+      if (!std::isfinite(spec.search().policy().explore_ratio()))
+        return Invalid("policy.explore_ratio is not a number");
       return CheckOptions(spec.search().options());
     case v1::JobSpec::kEval: {
       const v1::EvalSpec& eval = spec.eval();
       GROVE_RETURN_IF_ERROR(CheckProblem(eval.problem()));
       if (eval.candidates_size() == 0) return Invalid("eval.candidates is empty: there is nothing to evaluate");
       if (eval.candidates_size() > kMaxCandidates) {
-        return absl::ResourceExhaustedError(absl::StrCat("eval.candidates has ", eval.candidates_size(), " entries; at most ",
-                                                         kMaxCandidates, " are accepted in one job"));
+        return absl::ResourceExhaustedError(absl::StrCat("eval.candidates has ", eval.candidates_size(),
+                                                         " entries; at most ", kMaxCandidates,
+                                                         " are accepted in one job"));
       }
       for (int i = 0; i < eval.candidates_size(); ++i) {
         const v1::Candidate& candidate = eval.candidates(i);
         GROVE_RETURN_IF_ERROR(CheckCandidate(
-            absl::StrCat("candidate ", i + 1, candidate.name().empty() ? "" : absl::StrCat(" (", Quoted(candidate.name()), ")")),
+            absl::StrCat("candidate ", i + 1,
+                         candidate.name().empty() ? "" : absl::StrCat(" (", Quoted(candidate.name()), ")")),
             candidate));
       }
       return CheckOptions(eval.options());
@@ -179,16 +188,19 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request) {
 
 absl::Status ValidateJobId(absl::string_view id) {
   if (IsIdText(id, 3, 64)) return absl::OkStatus();
-  return Invalid(Quoted(id), " is not a job id: give one such as \"j-4k2m9x7p\", or the first 3 or more characters of one");
+  return Invalid(Quoted(id),
+                 " is not a job id: give one such as \"j-4k2m9x7p\", or the first 3 or more characters of one");
 }
 
 absl::Status ValidateNodeId(absl::string_view id) {
   const std::size_t slash = id.find('/');
   bool good = slash != absl::string_view::npos && IsIdText(id.substr(0, slash), 3, 64) && id.size() > slash + 2 &&
               id.size() <= slash + 12 && (id[slash + 1] == 'k' || id[slash + 1] == 'i');
-  for (std::size_t i = slash + 2; good && i < id.size(); ++i) good = absl::ascii_isdigit(static_cast<unsigned char>(id[i]));
+  for (std::size_t i = slash + 2; good && i < id.size(); ++i)
+    good = absl::ascii_isdigit(static_cast<unsigned char>(id[i]));
   if (good) return absl::OkStatus();
-  return Invalid(Quoted(id), " is not a node id: give one such as \"j-4k2m9x7p/k3\" (a kernel) or \"j-4k2m9x7p/i1\" (an idea)");
+  return Invalid(Quoted(id),
+                 " is not a node id: give one such as \"j-4k2m9x7p/k3\" (a kernel) or \"j-4k2m9x7p/i1\" (an idea)");
 }
 
 absl::Status ValidateBankId(absl::string_view id) {
@@ -239,12 +251,13 @@ absl::Status ValidateAddBankEntry(const v1::AddBankEntryRequest& request) {
 }
 
 absl::Status ValidateHello(const v1::WorkerHello& hello) {
-  if (!IsIdText(hello.worker_id(), 3, 64)) return Invalid("worker_id ", Quoted(hello.worker_id()), " is not a worker id");
+  if (!IsIdText(hello.worker_id(), 3, 64))
+    return Invalid("worker_id ", Quoted(hello.worker_id()), " is not a worker id");
   GROVE_RETURN_IF_ERROR(CheckName("the worker's name", hello.name()));
   if (hello.protocol() != 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this coordinator speaks worker protocol 1, the worker (version ", Quoted(hello.version()),
-                     ") speaks ", hello.protocol(), "; install the same version of grove on both"));
+    return absl::FailedPreconditionError(absl::StrCat("this coordinator speaks worker protocol 1, the worker (version ",
+                                                      Quoted(hello.version()), ") speaks ", hello.protocol(),
+                                                      "; install the same version of grove on both"));
   }
   if (hello.device().kind() == v1::DEVICE_KIND_UNSPECIFIED || !v1::DeviceKind_IsValid(hello.device().kind())) {
     return Invalid("the worker does not say what device it has");

@@ -1,6 +1,7 @@
-// What a request must look like before the engine sees it: ids that are ids, sizes within the limits of proto/grove/v1, numbers that are
-// numbers. INVALID_ARGUMENT says which field, what is wrong and what would be right; RESOURCE_EXHAUSTED names the limit.
-// Whether the job makes sense (a known policy, a parsable problem) is the engine's and the worker's business. Pure functions.
+// What a request must look like before the engine sees it: ids that are ids, sizes within the limits of proto/grove/v1,
+// numbers that are numbers. INVALID_ARGUMENT says which field, what is wrong and what would be right;
+// RESOURCE_EXHAUSTED names the limit. Whether the job makes sense (a known policy, a parsable problem) is the engine's
+// and the worker's business. Pure functions.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace grove::coordinator {
 
-inline constexpr std::size_t kMaxSourceBytes = std::size_t{1} << 20;      // types.proto: Problem.source, Candidate.source
+inline constexpr std::size_t kMaxSourceBytes = std::size_t{1} << 20;  // types.proto: Problem.source, Candidate.source
 inline constexpr std::size_t kMaxRecordingBytes = std::size_t{16} << 20;  // tree.proto: GeneratorSpec.recording
 inline constexpr int kMaxCandidates = 10'000;                             // tree.proto: EvalSpec.candidates
 inline constexpr std::size_t kMaxNameBytes = 256;                         // labels: a file name's usual limit
@@ -20,8 +21,8 @@ inline constexpr int kMaxBuildFlags = 64;
 inline constexpr std::size_t kMaxBuildFlagBytes = 512;
 
 absl::Status ValidateSubmit(const v1::SubmitJobRequest& request);
-absl::Status ValidateJobId(absl::string_view id);    // an id or a prefix of at least 3 characters
-absl::Status ValidateNodeId(absl::string_view id);   // "<job>/k<n>" or "<job>/i<n>"
+absl::Status ValidateJobId(absl::string_view id);   // an id or a prefix of at least 3 characters
+absl::Status ValidateNodeId(absl::string_view id);  // "<job>/k<n>" or "<job>/i<n>"
 absl::Status ValidateBankId(absl::string_view id);
 absl::Status ValidateSha256(absl::string_view hash);
 absl::Status ValidateListJobs(const v1::ListJobsRequest& request);

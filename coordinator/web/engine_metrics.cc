@@ -72,7 +72,8 @@ metrics::Families EngineMetrics::Collect() {
 
   metrics::Families families;
   metrics::AddProcess(families, "coordinator");
-  metrics::AddGauge(families, "grove_coordinator_engine_up", "1 when the engine answered this scrape in time.", up ? 1 : 0);
+  metrics::AddGauge(families, "grove_coordinator_engine_up", "1 when the engine answered this scrape in time.",
+                    up ? 1 : 0);
   metrics::AddGauge(families, "grove_coordinator_draining", "1 when the coordinator gives out no more work.",
                     shared_->draining.load() ? 1 : 0);
   if (!up) return families;
@@ -81,19 +82,24 @@ metrics::Families EngineMetrics::Collect() {
   auto counter = [&](const char* name, const char* help, int64_t value) {
     metrics::AddCounter(families, name, help, static_cast<double>(value));
   };
-  auto gauge = [&](const char* name, const char* help, double value) { metrics::AddGauge(families, name, help, value); };
+  auto gauge = [&](const char* name, const char* help, double value) {
+    metrics::AddGauge(families, name, help, value);
+  };
 
   gauge("grove_queue_depth", "Evaluations that wait for a worker.", static_cast<double>(stats.queue_depth));
   gauge("grove_queue_oldest_age_seconds", "How long the oldest of them has waited; 0 = none waits.",
         stats.queue_oldest_age_seconds);
   gauge("grove_leases_active", "Evaluations that a worker holds.", static_cast<double>(stats.leases_active));
   counter("grove_leases_granted_total", "Leases given to workers.", stats.leases_granted_total);
-  counter("grove_leases_expired_total", "Leases that ended because their worker fell silent.", stats.leases_expired_total);
-  counter("grove_evaluation_requeues_total", "Evaluations put back into the queue without a verdict.", stats.requeues_total);
+  counter("grove_leases_expired_total", "Leases that ended because their worker fell silent.",
+          stats.leases_expired_total);
+  counter("grove_evaluation_requeues_total", "Evaluations put back into the queue without a verdict.",
+          stats.requeues_total);
   counter("grove_stale_results_total", "Results refused because their lease was not the current one.",
           stats.stale_results_total);
   metrics::AddCounter(families, "grove_verdicts_total", "Verdicts by kind.", By("verdict", stats.verdicts_total));
-  metrics::AddGauge(families, "grove_workers", "Workers by what their device does.", By("state", stats.workers_by_state));
+  metrics::AddGauge(families, "grove_workers", "Workers by what their device does.",
+                    By("state", stats.workers_by_state));
   metrics::AddGauge(families, "grove_jobs", "Jobs by state.", By("state", stats.jobs_by_state));
   counter("grove_model_calls_total", "Calls to language models.", stats.model_calls_total);
   counter("grove_model_errors_total", "Calls to language models without an answer.", stats.model_errors_total);

@@ -12,8 +12,8 @@
 
 namespace grove::coordinator {
 
-// Thread-safe. The engine must outlive it and answer every request (Engine::Stop does), but may answer late: a scrape waits `deadline` at
-// most and then shows the process alone with grove_coordinator_engine_up 0.
+// Thread-safe. The engine must outlive it and answer every request (Engine::Stop does), but may answer late: a scrape
+// waits `deadline` at most and then shows the process alone with grove_coordinator_engine_up 0.
 class EngineMetrics {
  public:
   EngineMetrics(Engine& engine, absl::Duration deadline);

@@ -131,7 +131,8 @@ TEST_CASE("A taken port and a bad address are refused with the remedy", "[metric
   CHECK_FALSE(second.ok());
   CHECK(absl::StrContains(second.status().message(), (*first)->address()));
   CHECK(absl::StrContains(second.status().message(), "--metrics-listen"));
-  const std::string bad = GENERATE("", "9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999", "a:1,b:2", "h:1s");
+  const std::string bad = GENERATE(as<std::string>{}, "", "9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
+                                   "127.0.0.1:99999", "a:1,b:2", "h:1s");
   CAPTURE(bad);
   CHECK(absl::IsInvalidArgument(HttpEndpoint::Start(bad, nothing, well).status()));
 }

@@ -1,4 +1,5 @@
-// An engine that behaves: one thread, replies by callback, jobs with events that a test appends, sessions that it can see.
+// An engine that behaves: one thread, replies by callback, jobs with events that a test appends, sessions that it can
+// see.
 #pragma once
 
 #include <condition_variable>
@@ -71,7 +72,8 @@ class FakeEngine : public coordinator::Engine {
   std::function<void(uint64_t session, SessionState& state, const v1::WorkerMessage&)> on_said;
   std::function<void(uint64_t session, SessionState& state)> on_connected;
 
-  // Waits until `holds` of all sessions, seen on the engine's thread. Fails after 60 s, which only a broken build reaches.
+  // Waits until `holds` of all sessions, seen on the engine's thread. Fails after 60 s, which only a broken build
+  // reaches.
   bool WaitFor(const std::function<bool(const std::map<uint64_t, SessionState>&)>& holds) {
     std::unique_lock<std::mutex> lock(sessions_mu_);
     return sessions_changed_.wait_for(lock, std::chrono::seconds(60), [&] { return holds(sessions_); });
@@ -79,44 +81,56 @@ class FakeEngine : public coordinator::Engine {
 
   // -------------------------------------------------------------------------------------------------------- Engine
   void SubmitJob(v1::SubmitJobRequest request, coordinator::Reply<v1::SubmitJobResponse> reply) override {
-    Post([this, request = std::move(request), reply = std::move(reply)] {
-      v1::SubmitJobResponse response;
-      const std::string& key = request.idempotency_key();
-      response.set_existed(keys_.count(key) > 0);
-      if (!response.existed()) {
-        keys_[key] = absl::StrCat("j-", 10000000 + keys_.size());
-        jobs_[keys_[key]];
-      }
-      response.mutable_job()->set_id(keys_[key]);
-      reply(response);
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, request = std::move(request), reply = std::move(reply)] {
+          v1::SubmitJobResponse response;
+          const std::string& key = request.idempotency_key();
+          response.set_existed(keys_.count(key) > 0);
+          if (!response.existed()) {
+            keys_[key] = absl::StrCat("j-", 10000000 + keys_.size());
+            jobs_[keys_[key]];
+          }
+          response.mutable_job()->set_id(keys_[key]);
+          reply(response);
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
   }
   void GetJob(std::string id, coordinator::Reply<v1::Job> reply) override {
-    Post([this, id, reply] {
-      if (jobs_.count(id) == 0) return reply(absl::NotFoundError(absl::StrCat("there is no job ", id)));
-      v1::Job job;
-      job.set_id(id);
-      reply(job);
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, id, reply] {
+          if (jobs_.count(id) == 0) return reply(absl::NotFoundError(absl::StrCat("there is no job ", id)));
+          v1::Job job;
+          job.set_id(id);
+          reply(job);
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
   }
   void ListJobs(v1::ListJobsRequest, coordinator::Reply<v1::ListJobsResponse> reply) override {
-    Post([this, reply] {
-      v1::ListJobsResponse response;
-      for (const auto& [id, job] : jobs_) response.add_jobs()->set_id(id);
-      reply(response);
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, reply] {
+          v1::ListJobsResponse response;
+          for (const auto& [id, job] : jobs_) response.add_jobs()->set_id(id);
+          reply(response);
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
   }
-  void CancelJob(v1::CancelJobRequest request, coordinator::Reply<v1::Job> reply) override { GetJob(request.id(), reply); }
-  void ResumeJob(v1::ResumeJobRequest request, coordinator::Reply<v1::Job> reply) override { GetJob(request.id(), reply); }
+  void CancelJob(v1::CancelJobRequest request, coordinator::Reply<v1::Job> reply) override {
+    GetJob(request.id(), reply);
+  }
+  void ResumeJob(v1::ResumeJobRequest request, coordinator::Reply<v1::Job> reply) override {
+    GetJob(request.id(), reply);
+  }
 
   uint64_t NextEvents(std::string job, uint64_t after_seq, int64_t progress, int max,
                       coordinator::Reply<coordinator::EventBatch> reply) override {
     const uint64_t ticket = ++next_ticket_;
-    Post([this, ticket, job, after_seq, progress, max, reply] {
-      if (jobs_.count(job) == 0) return reply(absl::NotFoundError(absl::StrCat("there is no job ", job)));
-      waiters_.push_back({ticket, job, after_seq, progress, max, reply});
-      WakeWaiters();
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, ticket, job, after_seq, progress, max, reply] {
+          if (jobs_.count(job) == 0) return reply(absl::NotFoundError(absl::StrCat("there is no job ", job)));
+          waiters_.push_back({ticket, job, after_seq, progress, max, reply});
+          WakeWaiters();
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
     return ticket;
   }
   void CancelWait(uint64_t ticket) override {
@@ -130,24 +144,28 @@ class FakeEngine : public coordinator::Engine {
     });
   }
   void GetTree(std::string job, int64_t offset, int max, coordinator::Reply<std::vector<v1::TreeNode>> reply) override {
-    Post([this, job, offset, max, reply] {
-      if (jobs_.count(job) == 0) return reply(absl::NotFoundError(absl::StrCat("there is no job ", job)));
-      const auto& tree = jobs_[job].tree;
-      std::vector<v1::TreeNode> page;
-      for (int64_t i = offset; i < static_cast<int64_t>(tree.size()) && static_cast<int>(page.size()) < max; ++i) {
-        page.push_back(tree[i]);
-      }
-      reply(page);
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, job, offset, max, reply] {
+          if (jobs_.count(job) == 0) return reply(absl::NotFoundError(absl::StrCat("there is no job ", job)));
+          const auto& tree = jobs_[job].tree;
+          std::vector<v1::TreeNode> page;
+          for (int64_t i = offset; i < static_cast<int64_t>(tree.size()) && static_cast<int>(page.size()) < max; ++i) {
+            page.push_back(tree[i]);
+          }
+          reply(page);
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
   }
   void GetNode(std::string id, coordinator::Reply<v1::TreeNode> reply) override {
     Post([id, reply] { reply(absl::NotFoundError(absl::StrCat("there is no node ", id))); });
   }
   void GetArtifact(std::string sha256, coordinator::Reply<std::string> reply) override {
-    Post([this, sha256, reply] {
-      if (artifacts_.count(sha256) == 0) return reply(absl::NotFoundError("there is no such artifact"));
-      reply(artifacts_[sha256]);
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, sha256, reply] {
+          if (artifacts_.count(sha256) == 0) return reply(absl::NotFoundError("there is no such artifact"));
+          reply(artifacts_[sha256]);
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
   }
   void ListBank(v1::ListBankRequest, coordinator::Reply<v1::ListBankResponse> reply) override {
     Post([reply] { reply(v1::ListBankResponse()); });
@@ -198,10 +216,12 @@ class FakeEngine : public coordinator::Engine {
     Post([reply] { reply(v1::FarmInfo()); }, [reply] { reply(absl::CancelledError("stopped")); });
   }
   void Stats(coordinator::Reply<coordinator::EngineStats> reply) override {
-    Post([this, reply] {
-      reply(stats_);
-      stats_.stage_seconds.clear();  // handed out once
-    }, [reply] { reply(absl::CancelledError("stopped")); });
+    Post(
+        [this, reply] {
+          reply(stats_);
+          stats_.stage_seconds.clear();  // handed out once
+        },
+        [reply] { reply(absl::CancelledError("stopped")); });
   }
   void Drain() override {}
   void Stop() override {

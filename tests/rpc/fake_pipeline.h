@@ -1,4 +1,5 @@
-// A pipeline that behaves: it holds what it was given until the test lets it finish, and reports nothing of what was cancelled.
+// A pipeline that behaves: it holds what it was given until the test lets it finish, and reports nothing of what was
+// cancelled.
 #pragma once
 
 #include <condition_variable>

@@ -118,15 +118,18 @@ TEST_CASE("A worker says hello, works, is acknowledged and forgets", "[farm]") {
     return false;
   }));
   REQUIRE(worker.pipeline->Finish({"j-a/k1", 1}, "fast"));
-  CHECK(worker.WaitFor([](const auto& stats) { return stats.results_acknowledged_total == 1 && stats.spool_files == 0; }));
+  CHECK(worker.WaitFor(
+      [](const auto& stats) { return stats.results_acknowledged_total == 1 && stats.spool_files == 0; }));
   CHECK(served.engine.WaitFor([](const Sessions& sessions) {
     const auto& hello = sessions.at(1).hello;
     return hello.worker_id() == "w-testtest" && hello.protocol() == 1 && hello.capacity() == 4 &&
-           hello.device().name() == "test device" && hello.sandbox_layers_size() == 2 && ResultsIn(sessions.at(1)).size() == 1;
+           hello.device().name() == "test device" && hello.sandbox_layers_size() == 2 &&
+           ResultsIn(sessions.at(1)).size() == 1;
   }));
 }
 
-TEST_CASE("After the stream is lost, what runs and what is unacknowledged is said again, until acknowledged", "[farm]") {
+TEST_CASE("After the stream is lost, what runs and what is unacknowledged is said again, until acknowledged",
+          "[farm]") {
   TempFolder folder;
   auto first = std::make_unique<ServedEngine>();
   const std::string address = first->address();
@@ -148,9 +151,8 @@ TEST_CASE("After the stream is lost, what runs and what is unacknowledged is sai
   {
     ServedEngine second(options);
     second.engine.on_connected = [](uint64_t, FakeEngine::SessionState& state) { state.link->Send(WelcomeMessage()); };
-    REQUIRE(second.engine.WaitFor([](const Sessions& sessions) {
-      return sessions.count(1) > 0 && ResultsIn(sessions.at(1)).size() == 2;
-    }));
+    REQUIRE(second.engine.WaitFor(
+        [](const Sessions& sessions) { return sessions.count(1) > 0 && ResultsIn(sessions.at(1)).size() == 2; }));
     CHECK(second.engine.WaitFor([](const Sessions& sessions) {
       const auto& hello = sessions.at(1).hello;
       return hello.running_size() == 1 && hello.running(0).work() == "j-a/k3" && hello.unacknowledged_size() == 2;
@@ -163,14 +165,16 @@ TEST_CASE("After the stream is lost, what runs and what is unacknowledged is sai
   };
   REQUIRE(worker.WaitFor([](const auto& stats) { return stats.results_acknowledged_total == 2; }));
   REQUIRE(worker.pipeline->Finish({"j-a/k3", 1}, "three"));
-  REQUIRE(worker.WaitFor([](const auto& stats) { return stats.results_acknowledged_total == 3 && stats.spool_files == 0; }));
+  REQUIRE(worker.WaitFor(
+      [](const auto& stats) { return stats.results_acknowledged_total == 3 && stats.spool_files == 0; }));
   // Once acknowledged, never again: another session has none.
   third.engine.WaitFor([](const Sessions& sessions) {
     const_cast<FakeEngine::SessionState&>(sessions.at(1)).link->Close(absl::UnavailableError("again"));
     return true;
   });
   CHECK(third.engine.WaitFor([](const Sessions& sessions) {
-    return sessions.count(2) > 0 && sessions.at(2).hello.unacknowledged_size() == 0 && sessions.at(2).hello.running_size() == 0;
+    return sessions.count(2) > 0 && sessions.at(2).hello.unacknowledged_size() == 0 &&
+           sessions.at(2).hello.running_size() == 0;
   }));
   CHECK(worker.client->Stats().results_lost_total == 0);
 }
@@ -192,7 +196,8 @@ TEST_CASE("Results survive a worker that was killed", "[farm]") {
     REQUIRE(served.engine.WaitFor([](const Sessions& sessions) { return ResultsIn(sessions.at(1)).size() == 1; }));
   }
   Worker again(ClientOptions(served.address(), folder / "spool"));
-  REQUIRE(again.WaitFor([](const auto& stats) { return stats.results_acknowledged_total == 1 && stats.spool_files == 0; }));
+  REQUIRE(
+      again.WaitFor([](const auto& stats) { return stats.results_acknowledged_total == 1 && stats.spool_files == 0; }));
   CHECK(served.engine.WaitFor([](const Sessions& sessions) {
     const auto& hello = sessions.at(2).hello;
     return hello.unacknowledged_size() == 1 && hello.unacknowledged(0).attempt() == 3 && hello.running_size() == 0;
@@ -317,7 +322,8 @@ TEST_CASE("Draining waits for what runs and for its acknowledgement", "[farm]") 
 TEST_CASE("A worker without a coordinator drains at once and stops at once", "[farm]") {
   TempFolder folder;
   Worker worker(ClientOptions("unix:" + (folder / "nobody"), folder / "spool"));
-  CHECK(worker.WaitFor([](const auto& stats) { return stats.connect_failures_total >= 3 && !stats.last_error.empty(); }));
+  CHECK(
+      worker.WaitFor([](const auto& stats) { return stats.connect_failures_total >= 3 && !stats.last_error.empty(); }));
   std::promise<void> idle;
   worker.client->Drain([&] { idle.set_value(); });
   CHECK(idle.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready);
@@ -338,7 +344,8 @@ TEST_CASE("A coordinator of another protocol is not asked again", "[farm]") {
   CHECK(absl::StrContains(status.get().message(), "protocol 2"));
 }
 
-// ------------------------------------------------------------------------------------------- the coordinator's end of a stream
+// ------------------------------------------------------------------------------------------- the coordinator's end of
+// a stream
 
 using RawStream = std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>>;
 
@@ -400,7 +407,8 @@ TEST_CASE("The engine hears of a worker's end once, however it ends", "[farm]") 
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
   RawStream stream = stub->Connect(&context);
   REQUIRE(stream->Write(HelloMessage()));
-  REQUIRE(served.engine.WaitFor([](const Sessions& sessions) { return sessions.count(1) > 0 && sessions.at(1).link != nullptr; }));
+  REQUIRE(served.engine.WaitFor(
+      [](const Sessions& sessions) { return sessions.count(1) > 0 && sessions.at(1).link != nullptr; }));
   if (how == 0) stream->WritesDone();
   if (how == 1) context.TryCancel();
   if (how == 2) served.services().CloseWorkers(absl::UnavailableError("ending"));
@@ -504,7 +512,9 @@ TEST_CASE("A flood of messages from a worker is read only as fast as the engine 
     still = now == last ? still + 1 : 0;
     last = now;
     std::this_thread::yield();
-    struct timespec pause {0, 1'000'000};
+    struct timespec pause {
+      0, 1'000'000
+    };
     nanosleep(&pause, nullptr);  // a sample of progress, not a synchronisation
   }
   CHECK(written < 1000);

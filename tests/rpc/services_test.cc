@@ -1,19 +1,19 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
-#include <malloc.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <future>
+#include <random>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "common/metrics/http_endpoint.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status.h"
 #include "coordinator/web/engine_metrics.h"
-#include "common/metrics/http_endpoint.h"
 #include "grove/v1/services.grpc.pb.h"
 #include "tests/rpc/coordinator_fixture.h"
 #include "tests/support/http_get.h"
@@ -47,14 +47,16 @@ std::vector<v1::Event> Events(uint64_t first, uint64_t last, std::size_t padding
 }
 
 // A call with bytes that need not be the message.
-grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, const std::string& bytes) {
+grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                     const std::string& bytes) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   Bound(context);
   grpc::Slice slice(bytes);
   grpc::ByteBuffer request(&slice, 1), response;
   std::promise<grpc::Status> done;
-  stub.UnaryCall(&context, method, grpc::StubOptions(), &request, &response, [&](grpc::Status status) { done.set_value(status); });
+  stub.UnaryCall(&context, method, grpc::StubOptions(), &request, &response,
+                 [&](grpc::Status status) { done.set_value(status); });
   return done.get_future().get();
 }
 
@@ -99,8 +101,9 @@ TEST_CASE("Malformed requests get a clear code and text, and the next call is se
   expect(RawCall(channel, "/grove.v1.Jobs/SubmitJob", std::string(1000, '\xff')), invalid, "/grove.v1.Jobs/SubmitJob");
   expect(RawCall(channel, "/grove.v1.Jobs/WatchJob", std::string(10, '\xff')), invalid, "malformed");
   expect(RawCall(channel, "/grove.v1.Bank/GetBankEntry", "\x0a\x7f"), invalid, "malformed");
-  expect(RawCall(channel, "/grove.v1.Jobs/SubmitJob", std::string(70 << 20, '\0')), grpc::StatusCode::RESOURCE_EXHAUSTED, "");
-  expect(RawCall(channel, "/grove.v1.Jobs/NoSuchMethod", ""), grpc::StatusCode::UNIMPLEMENTED, "");
+  expect(RawCall(channel, "/grove.v1.Jobs/SubmitJob", std::string(70 << 20, '\0')),
+         grpc::StatusCode::RESOURCE_EXHAUSTED, "");
+  expect(RawCall(channel, "/grove.v1.Jobs/NoSuchMethod", ""), grpc::StatusCode::UNIMPLEMENTED, "NoSuchMethod");
   expect(RawCall(channel, "/grove.v1.Jobs/SubmitJob", ""), invalid, "idempotency_key");
 
   v1::GetJobRequest get;
@@ -150,9 +153,10 @@ TEST_CASE("Random bytes to every method never kill the server", "[rpc]") {
   const unsigned seed = std::random_device()();
   CAPTURE(seed);
   std::mt19937 random(seed);
-  const char* methods[] = {"Jobs/SubmitJob", "Jobs/GetJob",   "Jobs/ListJobs",        "Jobs/CancelJob",   "Jobs/ResumeJob", "Jobs/WatchJob",
-                           "Jobs/GetTree",   "Jobs/GetNode",  "Jobs/GetArtifact",     "Bank/ListBank",    "Bank/GetBankEntry",
-                           "Bank/AddBankEntry", "Bank/RemoveBankEntry", "Farm/ListWorkers", "Farm/GetFarmInfo", "Farm/Connect"};
+  const char* methods[] = {"Jobs/SubmitJob",       "Jobs/GetJob",      "Jobs/ListJobs",     "Jobs/CancelJob",
+                           "Jobs/ResumeJob",       "Jobs/WatchJob",    "Jobs/GetTree",      "Jobs/GetNode",
+                           "Jobs/GetArtifact",     "Bank/ListBank",    "Bank/GetBankEntry", "Bank/AddBankEntry",
+                           "Bank/RemoveBankEntry", "Farm/ListWorkers", "Farm/GetFarmInfo",  "Farm/Connect"};
   for (int round = 0; round < 200; ++round) {
     std::string bytes(random() % 64, ' ');
     for (char& c : bytes) c = static_cast<char>(random());
@@ -240,8 +244,8 @@ TEST_CASE("A reader that stands still costs one page and not the job", "[rpc]") 
   auto reader = stub->WatchJob(&context, request);
   v1::Event event;
   REQUIRE(reader->Read(&event));
-  // Let the server run until flow control stops it: no more pages are asked for while the count stands still over many of the
-  // engine's turns, in each of which another call is served whole.
+  // Let the server run until flow control stops it: no more pages are asked for while the count stands still over many
+  // of the engine's turns, in each of which another call is served whole.
   int64_t handed_out = -1;
   for (int still = 0; still < 50;) {
     grpc::ClientContext other;
@@ -374,15 +378,14 @@ TEST_CASE("A Unix socket serves like a port", "[rpc]") {
 TEST_CASE("Reflection is only there when asked for", "[rpc]") {
   {
     ServedEngine plain;
-    CHECK(RawCall(Dial(plain.address()), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "").error_code() ==
-          grpc::StatusCode::UNIMPLEMENTED);
+    CHECK(RawCall(Dial(plain.address()), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "")
+              .error_code() == grpc::StatusCode::UNIMPLEMENTED);
   }
   rpc::ServerOptions options;
   options.reflection = true;
   ServedEngine open(options);
-  grpc::GenericStub stub(Dial(open.address()));
-  CHECK(RawCall(Dial(open.address()), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "").error_code() !=
-        grpc::StatusCode::UNIMPLEMENTED);
+  CHECK(RawCall(Dial(open.address()), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "")
+            .error_code() != grpc::StatusCode::UNIMPLEMENTED);
 }
 
 // ------------------------------------------------------------------------------------------------------------- metrics

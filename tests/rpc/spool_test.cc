@@ -134,7 +134,11 @@ TEST_CASE("A full spool says so and takes results again after acknowledgements",
 
 TEST_CASE("Ill-formed UTF-8 is repaired in every text of a result, and well-formed text is left alone", "[spool]") {
   v1::WorkResult result = ResultOf("j-a/k1", 1, "caf\xC3\xA9 \xFF end");
-  result.mutable_evaluation()->mutable_build()->set_log("a\xC0\x80" "b\xED\xA0\x80" "c\xF5" "d\xE4\xB8\xAD");
+  result.mutable_evaluation()->mutable_build()->set_log(
+      "a\xC0\x80"
+      "b\xED\xA0\x80"
+      "c\xF5"
+      "d\xE4\xB8\xAD");
   result.mutable_evaluation()->mutable_correctness()->add_also_passes("ok\x80");
   result.mutable_evaluation()->mutable_correctness()->add_outputs()->set_path("[0]\xE2\x82");
   MakeSendable(result);

@@ -57,11 +57,11 @@ TEST_CASE("Mutual TLS lets in who has a certificate of the authority, and nobody
   ServedEngine served(options);
   const std::string address = served.address();
   CHECK(Call(address, pki.Files(pki.good, "client", pki.good)).ok());
-  CHECK(absl::IsUnavailable(Call(address, pki.Files("", "", pki.good))));                // no certificate
-  CHECK(absl::IsUnavailable(Call(address, pki.Files(pki.other, "client", pki.good))));   // of another authority
-  CHECK(absl::IsUnavailable(Call(address, pki.Files(pki.good, "client", pki.other))));   // trusts another authority
-  CHECK(absl::IsUnavailable(Call(address, {})));                                         // plain text
-  CHECK(Call(address, pki.Files(pki.good, "client", pki.good)).ok());                    // and still serves
+  CHECK(absl::IsUnavailable(Call(address, pki.Files("", "", pki.good))));               // no certificate
+  CHECK(absl::IsUnavailable(Call(address, pki.Files(pki.other, "client", pki.good))));  // of another authority
+  CHECK(absl::IsUnavailable(Call(address, pki.Files(pki.good, "client", pki.other))));  // trusts another authority
+  CHECK(absl::IsUnavailable(Call(address, {})));                                        // plain text
+  CHECK(Call(address, pki.Files(pki.good, "client", pki.good)).ok());                   // and still serves
 }
 
 TEST_CASE("Server TLS asks no certificate of clients, but clients check the server's", "[tls]") {
@@ -144,7 +144,7 @@ TEST_CASE("A server with a certificate that has expired does not start", "[tls]"
 
 TEST_CASE("Plain text beyond this machine is refused at both ends unless asked for", "[tls]") {
   rpc::ServerOptions options;
-  options.listen = GENERATE("0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0");
+  options.listen = GENERATE(as<std::string>{}, "0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0");
   CAPTURE(options.listen);
   auto server = rpc::Server::Start(options, {});
   REQUIRE(absl::IsFailedPrecondition(server.status()));

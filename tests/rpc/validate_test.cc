@@ -43,19 +43,39 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
       {"neither search nor eval", [](auto& r) { r.mutable_spec()->clear_eval(); }},
       {"empty", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_source(); }},
       {"format", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_format(); }},
-      {"bytes", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->set_source(std::string(kMaxSourceBytes + 1, 'x')); }},
+      {"bytes",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_problem()->set_source(std::string(kMaxSourceBytes + 1, 'x'));
+       }},
       {"candidates is empty", [](auto& r) { r.mutable_spec()->mutable_eval()->clear_candidates(); }},
       {"candidate 1", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_candidates(0)->clear_source(); }},
-      {"NUL", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_candidates(0)->set_source(std::string("a\0b", 3)); }},
-      {"candidate 1", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_candidates(0)->set_source(std::string(kMaxSourceBytes + 1, 'x')); }},
-      {"format", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_candidates(0)->set_format(static_cast<v1::CandidateFormat>(77)); }},
-      {"min_time_seconds", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_min_time_seconds(std::numeric_limits<double>::quiet_NaN()); }},
-      {"memory_bytes", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_memory_bytes(-1); }},
+      {"NUL",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_candidates(0)->set_source(std::string("a\0b", 3)); }},
+      {"candidate 1",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_candidates(0)->set_source(std::string(kMaxSourceBytes + 1, 'x'));
+       }},
+      {"format",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_candidates(0)->set_format(static_cast<v1::CandidateFormat>(77));
+       }},
+      {"min_time_seconds",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_options()->set_min_time_seconds(
+             std::numeric_limits<double>::quiet_NaN());
+       }},
+      {"memory_bytes",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_memory_bytes(-1); }},
       {"trials", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_trials(-5); }},
-      {"device", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_device(static_cast<v1::DeviceKind>(9)); }},
+      {"device",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_options()->set_device(static_cast<v1::DeviceKind>(9));
+       }},
       {"name", [](auto& r) { r.mutable_spec()->set_name(std::string(10'000, 'n')); }},
-      {"10000", [](auto& r) {
-         for (int i = 0; i < kMaxCandidates; ++i) *r.mutable_spec()->mutable_eval()->add_candidates() = r.spec().eval().candidates(0);
+      {"10000",
+       [](auto& r) {
+         for (int i = 0; i < kMaxCandidates; ++i)
+           *r.mutable_spec()->mutable_eval()->add_candidates() = r.spec().eval().candidates(0);
        }},
   };
   for (const Case& one : cases) {
@@ -76,8 +96,9 @@ TEST_CASE("Ids are ids", "[validate]") {
   CHECK(ValidateNodeId("j-4k2m9x7p/k3").ok());
   CHECK(ValidateNodeId("j-4k2m9x7p/i12").ok());
   CHECK(ValidateSha256(std::string(64, 'a')).ok());
-  const std::string bad = GENERATE("", "j-", "J-ABC", "../../x", "j-x/k", "j-x/q1", "j-x/k1/k2", "j-x/k99999999999999", "x'; drop table",
-                                   std::string(1 << 20, 'a'), std::string("j-a\0b", 5));
+  const std::string bad =
+      GENERATE(as<std::string>{}, "", "j-", "J-ABC", "../../x", "j-x/k", "j-x/q1", "j-x/k1/k2", "j-x/k99999999999999",
+               "x'; drop table", std::string(1 << 20, 'a'), std::string("j-a\0b", 5));
   CHECK_FALSE(ValidateJobId(bad).ok());
   CHECK_FALSE(ValidateNodeId(bad).ok());
   CHECK_FALSE(ValidateBankId(bad).ok());

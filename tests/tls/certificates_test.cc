@@ -120,10 +120,11 @@ TEST_CASE("What cannot be issued says why", "[tls]") {
   CHECK(absl::IsNotFound(none));
   CHECK(absl::StrContains(none.message(), "grove certs init"));
   REQUIRE(InitCa(folder.path()).ok());
-  const std::string name = GENERATE("", "../evil", "a/b", ".hidden", "-flag", "ca", "with space");
+  const std::string name = GENERATE(as<std::string>{}, "", "../evil", "a/b", ".hidden", "-flag", "ca", "with space");
   CAPTURE(name);
   CHECK(absl::IsInvalidArgument(Issue(folder.path(), name, {}).status()));
-  const std::string san = GENERATE("http://x", "a b", "1.2.3", "300.1.1.1", "host:7433", "[::1]", "-x.org", "a..b", "");
+  const std::string san =
+      GENERATE(as<std::string>{}, "http://x", "a b", "1.2.3", "300.1.1.1", "host:7433", "[::1]", "-x.org", "a..b", "");
   CAPTURE(san);
   auto bad = Issue(folder.path(), "good", {"ok.example.org", san}).status();
   CHECK(absl::IsInvalidArgument(bad));

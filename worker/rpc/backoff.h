@@ -14,14 +14,15 @@ class Backoff {
  public:
   struct Options {
     absl::Duration initial = absl::Milliseconds(200);
-    // Below the lease (15 s): a worker is back before its work is given away. 50 workers knock 5 times a second between them.
+    // Below the lease (15 s): a worker is back before its work is given away. 50 workers knock 5 times a second between
+    // them.
     absl::Duration max = absl::Seconds(10);
   };
 
   Backoff(Options options, uint64_t seed) : options_(options), random_(seed) {}
 
-  // The n-th wait since Reset lies between half and the whole of min(max, initial * 2^n): never near zero, as full jitter would be, since
-  // a coordinator that starts up needs its CPU.
+  // The n-th wait since Reset lies between half and the whole of min(max, initial * 2^n): never near zero, as full
+  // jitter would be, since a coordinator that starts up needs its CPU.
   absl::Duration Next() {
     const absl::Duration ceiling = std::min(options_.max, options_.initial * static_cast<double>(int64_t{1} << step_));
     if (step_ < 20) ++step_;

@@ -27,8 +27,8 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// From the call to the welcome: a connection attempt may take 5 s (common/rpc/arguments.h), a coordinator that replays its journal a
-// few more.
+// From the call to the welcome: a connection attempt may take 5 s (common/rpc/arguments.h), a coordinator that replays
+// its journal a few more.
 constexpr std::chrono::seconds kWelcomeTimeout{20};
 
 // The same complaint is logged once a minute, not at every attempt.
@@ -63,7 +63,8 @@ struct Mailbox {
   }
 };
 
-// One stream. Its methods are called on the client's thread; a hold keeps it open for them until Release. Destroyed after OnDone.
+// One stream. Its methods are called on the client's thread; a hold keeps it open for them until Release. Destroyed
+// after OnDone.
 class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
   Session(v1::Farm::Stub& stub, Mailbox& mailbox) : mailbox_(mailbox) {
@@ -233,10 +234,14 @@ class GrpcFarmClient final : public FarmClient {
       mailbox_.changed.wait_until(lock, until, woken);
     }
     mailbox_.dirty = false;
-    News news{std::exchange(mailbox_.read_done, false),  mailbox_.read_ok,
-              std::exchange(mailbox_.write_done, false), mailbox_.write_ok,
-              std::exchange(mailbox_.done, std::nullopt), std::exchange(mailbox_.results, {}),
-              std::exchange(mailbox_.progress, {}),       mailbox_.drain,
+    News news{std::exchange(mailbox_.read_done, false),
+              mailbox_.read_ok,
+              std::exchange(mailbox_.write_done, false),
+              mailbox_.write_ok,
+              std::exchange(mailbox_.done, std::nullopt),
+              std::exchange(mailbox_.results, {}),
+              std::exchange(mailbox_.progress, {}),
+              mailbox_.drain,
               mailbox_.stop};
     return news;
   }
@@ -289,8 +294,9 @@ class GrpcFarmClient final : public FarmClient {
     if (text == last_complaint_ && now < last_complained_ + kRepeatComplaint) return;
     last_complaint_ = text;
     last_complained_ = now;
-    LogWarning("farm", "no session with the coordinator at ", options_.channel.address, ": ", text, "; trying again in ",
-               absl::FormatDuration(absl::Trunc(wait, absl::Milliseconds(1))), " and until it answers");
+    LogWarning("farm", "no session with the coordinator at ", options_.channel.address, ": ", text,
+               "; trying again in ", absl::FormatDuration(absl::Trunc(wait, absl::Milliseconds(1))),
+               " and until it answers");
   }
 
   void Handle(v1::CoordinatorMessage& message) {
@@ -320,8 +326,8 @@ class GrpcFarmClient final : public FarmClient {
     session_->heartbeat_due = true;
     backoff_.Reset();
     last_complaint_.clear();
-    LogInfo("farm", "connected to the coordinator at ", options_.channel.address, " (version ", welcome.coordinator_version(),
-            ")");
+    LogInfo("farm", "connected to the coordinator at ", options_.channel.address, " (version ",
+            welcome.coordinator_version(), ")");
     for (const v1::Lease& lease : welcome.revoked()) Revoked(lease, "not this worker's any more");
     std::lock_guard<std::mutex> lock(stats_mu_);
     ++stats_.sessions_total;

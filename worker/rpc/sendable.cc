@@ -91,8 +91,8 @@ void MakeSendable(v1::WorkResult& result) {
   if (result.outcome_case() == v1::WorkResult::OUTCOME_NOT_SET) {
     result.set_infrastructure_failure("the worker produced a result without an outcome");
   } else if (const std::size_t bytes = result.ByteSizeLong(); bytes > kMaxResultBytes) {
-    result.set_infrastructure_failure(
-        absl::StrCat("the result has ", bytes, " bytes; at most ", kMaxResultBytes, " can be sent. Ask for fewer samples or shorter logs"));
+    result.set_infrastructure_failure(absl::StrCat("the result has ", bytes, " bytes; at most ", kMaxResultBytes,
+                                                   " can be sent. Ask for fewer samples or shorter logs"));
   }
 }
 

@@ -22,9 +22,11 @@ constexpr std::size_t kHashBytes = 64;
 constexpr int64_t kMaxFileBytes = int64_t{80} << 20;  // a message (64 MiB) and room
 
 absl::StatusOr<v1::WorkResult> Parse(const std::string& path, const std::string& content) {
-  if (content.size() <= kHashBytes || content[kHashBytes] != '\n') return absl::DataLossError(absl::StrCat(path, " is cut off"));
+  if (content.size() <= kHashBytes || content[kHashBytes] != '\n')
+    return absl::DataLossError(absl::StrCat(path, " is cut off"));
   const absl::string_view payload = absl::string_view(content).substr(kHashBytes + 1);
-  if (Sha256Hex(payload) != content.substr(0, kHashBytes)) return absl::DataLossError(absl::StrCat(path, " is damaged"));
+  if (Sha256Hex(payload) != content.substr(0, kHashBytes))
+    return absl::DataLossError(absl::StrCat(path, " is damaged"));
   v1::WorkResult result;
   if (!result.ParseFromArray(payload.data(), static_cast<int>(payload.size())) || result.lease().work().empty() ||
       result.outcome_case() == v1::WorkResult::OUTCOME_NOT_SET) {
@@ -76,7 +78,8 @@ absl::Status Spool::Put(const v1::WorkResult& result) {
   const int64_t old_bytes = old == files_.end() ? 0 : old->second.bytes;
   const int64_t bytes = static_cast<int64_t>(content.size());
   if ((old == files_.end() && files_.size() >= options_.max_files) || bytes_ - old_bytes + bytes > options_.max_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("the spool ", dir_, " is full (", files_.size(), " results, ", bytes_,
+    return absl::ResourceExhaustedError(absl::StrCat("the spool ", dir_, " is full (", files_.size(), " results, ",
+                                                     bytes_,
                                                      " bytes): the coordinator has acknowledged nothing for long"));
   }
   // A lease's name has slashes; its hash is a file name.

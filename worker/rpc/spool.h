@@ -1,4 +1,5 @@
-// Results that the coordinator has not acknowledged, on disk: one file per lease, durable before it is sent, gone once acknowledged.
+// Results that the coordinator has not acknowledged, on disk: one file per lease, durable before it is sent, gone once
+// acknowledged.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,14 @@ inline v1::Lease LeaseOf(const LeaseKey& key) {
   return lease;
 }
 
-// A file holds 64 hex digits (SHA-256 of the rest), a newline and a serialised WorkResult. Files that do not fit this are put aside as
+// A file holds 64 hex digits (SHA-256 of the rest), a newline and a serialised WorkResult. Files that do not fit this
+// are put aside as
 // "*.bad" with a warning: their lease runs out, and the coordinator has the work done again. Thread-compatible.
 class Spool {
  public:
   struct Options {
-    // A worker gets no new work while the coordinator is away, so that at most its capacity (a few) piles up; the bounds are for a
-    // coordinator that never acknowledges.
+    // A worker gets no new work while the coordinator is away, so that at most its capacity (a few) piles up; the
+    // bounds are for a coordinator that never acknowledges.
     std::size_t max_files = 1024;
     int64_t max_bytes = int64_t{1} << 30;
   };

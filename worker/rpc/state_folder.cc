@@ -18,7 +18,8 @@ namespace {
 bool IsWorkerId(absl::string_view text) {
   if (!absl::StartsWith(text, "w-") || text.size() < 6 || text.size() > 64) return false;
   for (char c : text) {
-    if (!absl::ascii_islower(static_cast<unsigned char>(c)) && !absl::ascii_isdigit(static_cast<unsigned char>(c)) && c != '-') {
+    if (!absl::ascii_islower(static_cast<unsigned char>(c)) && !absl::ascii_isdigit(static_cast<unsigned char>(c)) &&
+        c != '-') {
       return false;
     }
   }
@@ -39,8 +40,9 @@ absl::StatusOr<StateFolder> OpenStateFolder(const std::string& path) {
 
   absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(folder.path + "/lock");
   if (absl::IsFailedPrecondition(lock.status())) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the state folder ", folder.path, " is used by another worker; stop that one, or give this one its own with --state-dir"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the state folder ", folder.path,
+                     " is used by another worker; stop that one, or give this one its own with --state-dir"));
   }
   if (!lock.ok()) {
     return absl::Status(lock.status().code(), absl::StrCat("the state folder cannot be used: ", lock.status().message(),

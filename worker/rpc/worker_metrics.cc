@@ -9,8 +9,8 @@ namespace grove::worker {
 WorkerMetrics::WorkerMetrics(Pipeline& pipeline, const FarmClient& client)
     : pipeline_(pipeline),
       client_(client),
-      stages_("grove_worker_stage_duration_seconds", "Time that evaluations on this worker spent in each stage.", "stage",
-              metrics::StageSecondsBounds()) {}
+      stages_("grove_worker_stage_duration_seconds", "Time that evaluations on this worker spent in each stage.",
+              "stage", metrics::StageSecondsBounds()) {}
 
 PipelineStats WorkerMetrics::Read() {
   PipelineStats stats = pipeline_.Stats();
@@ -30,7 +30,9 @@ metrics::Families WorkerMetrics::Collect() {
   auto counter = [&](const char* name, const char* help, int64_t value) {
     metrics::AddCounter(families, name, help, static_cast<double>(value));
   };
-  auto gauge = [&](const char* name, const char* help, double value) { metrics::AddGauge(families, name, help, value); };
+  auto gauge = [&](const char* name, const char* help, double value) {
+    metrics::AddGauge(families, name, help, value);
+  };
 
   metrics::Samples states;
   bool known = false;
@@ -47,13 +49,15 @@ metrics::Families WorkerMetrics::Collect() {
   counter("grove_worker_build_cache_hits_total", "Builds answered from the cache.", stats.build_cache_hits_total);
   counter("grove_worker_build_cache_misses_total", "Builds that ran a compiler.", stats.build_cache_misses_total);
   metrics::Samples verdicts;
-  for (const auto& [verdict, count] : stats.verdicts_total) verdicts.push_back({{{"verdict", verdict}}, static_cast<double>(count)});
+  for (const auto& [verdict, count] : stats.verdicts_total)
+    verdicts.push_back({{{"verdict", verdict}}, static_cast<double>(count)});
   metrics::AddCounter(families, "grove_worker_verdicts_total", "Verdicts by kind.", verdicts);
   counter("grove_worker_infrastructure_failures_total", "Work that ended without a verdict.",
           stats.infrastructure_failures_total);
   metrics::Samples layers;
   for (const auto& [layer, active] : stats.sandbox_layers) layers.push_back({{{"layer", layer}}, active ? 1.0 : 0.0});
-  metrics::AddGauge(families, "grove_worker_sandbox_layer_active", "1 when the layer of the sandbox is active.", layers);
+  metrics::AddGauge(families, "grove_worker_sandbox_layer_active", "1 when the layer of the sandbox is active.",
+                    layers);
 
   gauge("grove_worker_connected", "1 while a coordinator has this worker's session.", farm.connected ? 1 : 0);
   counter("grove_worker_sessions_total", "Sessions with the coordinator.", farm.sessions_total);
@@ -64,11 +68,13 @@ metrics::Families WorkerMetrics::Collect() {
   counter("grove_worker_results_sent_total", "Results sent, repeats included.", farm.results_sent_total);
   counter("grove_worker_results_acknowledged_total", "Results acknowledged by the coordinator.",
           farm.results_acknowledged_total);
-  counter("grove_worker_results_stale_total", "Results acknowledged as stale: the lease was not this worker's any more.",
-          farm.results_stale_total);
-  counter("grove_worker_results_lost_total", "Results that could neither be kept nor delivered.", farm.results_lost_total);
+  counter("grove_worker_results_stale_total",
+          "Results acknowledged as stale: the lease was not this worker's any more.", farm.results_stale_total);
+  counter("grove_worker_results_lost_total", "Results that could neither be kept nor delivered.",
+          farm.results_lost_total);
   gauge("grove_worker_spool_results", "Results not acknowledged yet.", static_cast<double>(farm.spool_files));
-  gauge("grove_worker_spool_size_bytes", "Size of the results not acknowledged yet.", static_cast<double>(farm.spool_bytes));
+  gauge("grove_worker_spool_size_bytes", "Size of the results not acknowledged yet.",
+        static_cast<double>(farm.spool_bytes));
   stages_.Collect(families);
   return families;
 }
