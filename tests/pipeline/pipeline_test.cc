@@ -245,7 +245,7 @@ TEST_CASE("A Python candidate needs no build and is judged", "[pipeline]") {
 
 TEST_CASE("A problem at fault is said to be so, and is no verdict", "[pipeline]") {
   const auto [source, says] = GENERATE(table<std::string, std::string>({
-      {"this is not python", "SyntaxError"},
+      {"def f(:\n", "SyntaxError"},
       {"x = 1\n", "Model"},
       {"import no_such_package_here\n", "no_such_package_here"},
       {"raise ValueError('broken on purpose')\n", "broken on purpose"},
