@@ -200,7 +200,7 @@ std::string BankText(const Context& context) {
 }
 
 std::string IdeaOutcome(const v1::IdeaNode& idea) {
-  const std::string gained = idea.credit() > 0
+  std::string gained = idea.credit() > 0
                                  ? absl::StrCat("best kernel ", Factor(idea.credit()), " its parent's speed")
                                  : std::string("no correct kernel");
   switch (idea.state()) {
@@ -257,7 +257,7 @@ std::string Format(const Context& context) {
                "three sentences on what you did. Include <grove/kernel.h>; the entry point is GROVE_KERNEL(args).\n";
 }
 
-std::vector<llm::Message> Conversation(const Context& context, std::string task) {
+std::vector<llm::Message> Conversation(const Context& context, const std::string& task) {
   return {{"system", SystemText(context)},
           {"user", absl::StrCat(ProblemText(context), DeviceText(context.device), BankText(context), task)}};
 }
@@ -506,7 +506,7 @@ std::vector<llm::Message> KernelPrompt(const Context& context, const KernelReque
                                "earlier variants. ",
         Format(context));
   }
-  return Conversation(context, std::move(task));
+  return Conversation(context, task);
 }
 
 }  // namespace grove::generate
