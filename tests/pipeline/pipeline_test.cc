@@ -243,6 +243,52 @@ TEST_CASE("A Python candidate needs no build and is judged", "[pipeline]") {
   CHECK(result.verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE("A Python candidate's inline extension is built ahead and found by the candidate", "[pipeline]") {
+  // With Python.h alone, so that the build takes a second and not torch's minute.
+  const std::string source = R"py(
+import os, tempfile
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load
+
+CODE = r"""
+#include <Python.h>
+static PyObject* Relu(PyObject*, PyObject* args) {
+  unsigned long long from, to, n;
+  if (!PyArg_ParseTuple(args, "KKK", &from, &to, &n)) return nullptr;
+  const float* x = reinterpret_cast<const float*>(from);
+  float* y = reinterpret_cast<float*>(to);
+  for (unsigned long long i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+  Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"relu", Relu, METH_VARARGS, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast_relu", nullptr, -1, methods};
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit_fast_relu() { return PyModule_Create(&module); }
+"""
+path = os.path.join(tempfile.mkdtemp(), "fast_relu.cpp")
+with open(path, "w") as file:
+    file.write(CODE)
+fast = load(name="fast_relu", sources=[path])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        fast.relu(x.data_ptr(), y.data_ptr(), x.numel())
+        return y
+)py";
+  v1::Assignment assignment = Assignment(source, v1::CANDIDATE_FORMAT_KERNELBENCH);
+  v1::Limits& limits = *assignment.mutable_evaluate()->mutable_options()->mutable_limits();
+  limits.set_memory_bytes(int64_t{4} << 30);
+  limits.set_run_wall_seconds(100);
+  limits.set_call_wall_seconds(30);
+  const v1::EvaluationResult result = Evaluate(assignment);
+  INFO(result.DebugString());
+  CHECK(result.verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(result.build().cached());
+  CHECK(Evaluate(assignment).build().cached());
+}
+
 TEST_CASE("A problem at fault is said to be so, and is no verdict", "[pipeline]") {
   const auto [source, says] = GENERATE(table<std::string, std::string>({
       {"def f(:\n", "SyntaxError"},
