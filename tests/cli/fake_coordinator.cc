@@ -45,7 +45,8 @@ struct FakeCoordinator::Impl {
 
   struct JobsService : v1::Jobs::Service {
     Impl* self;
-    grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) override {
+    grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request,
+                           v1::SubmitJobResponse* response) override {
       {
         // Stored before the call may fail: a lost answer, which a retry must survive.
         absl::MutexLock lock(&self->mutex);
@@ -64,7 +65,8 @@ struct FakeCoordinator::Impl {
       if (grpc::Status status = self->Enter("GetJob"); !status.ok()) return status;
       absl::MutexLock lock(&self->mutex);
       if (request->id() != self->job.id()) {
-        return {grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", request->id(), "; `grove jobs` lists them")};
+        return {grpc::StatusCode::NOT_FOUND,
+                absl::StrCat("there is no job ", request->id(), "; `grove jobs` lists them")};
       }
       *response = self->job;
       return grpc::Status::OK;
@@ -110,14 +112,16 @@ struct FakeCoordinator::Impl {
       for (;;) {
         absl::MutexLock lock(&self->mutex);
         if (!self->hold_open || self->stopping || context->IsCancelled()) break;
-        self->mutex.AwaitWithTimeout(
-            absl::Condition(+[](Impl* impl) { return !impl->hold_open || impl->stopping; }, self), absl::Milliseconds(20));
+        self->mutex.AwaitWithTimeout(absl::Condition(
+                                         +[](Impl* impl) { return !impl->hold_open || impl->stopping; }, self),
+                                     absl::Milliseconds(20));
       }
       absl::MutexLock lock(&self->mutex);
       if (self->stopping) return {grpc::StatusCode::UNAVAILABLE, "stopping"};
       return grpc::Status::OK;
     }
-    grpc::Status GetTree(grpc::ServerContext*, const v1::GetTreeRequest*, grpc::ServerWriter<v1::TreeNode>* writer) override {
+    grpc::Status GetTree(grpc::ServerContext*, const v1::GetTreeRequest*,
+                         grpc::ServerWriter<v1::TreeNode>* writer) override {
       if (grpc::Status status = self->Enter("GetTree"); !status.ok()) return status;
       absl::MutexLock lock(&self->mutex);
       for (const v1::TreeNode& node : self->nodes) writer->Write(node);
@@ -156,20 +160,23 @@ struct FakeCoordinator::Impl {
       entry->set_device(v1::DEVICE_KIND_CPU);
       return grpc::Status::OK;
     }
-    grpc::Status AddBankEntry(grpc::ServerContext*, const v1::AddBankEntryRequest* request, v1::BankEntry* response) override {
+    grpc::Status AddBankEntry(grpc::ServerContext*, const v1::AddBankEntryRequest* request,
+                              v1::BankEntry* response) override {
       if (grpc::Status status = self->Enter("AddBankEntry"); !status.ok()) return status;
       *response = request->entry();
       response->set_id("b-bbbbbbbb");
       return grpc::Status::OK;
     }
-    grpc::Status RemoveBankEntry(grpc::ServerContext*, const v1::RemoveBankEntryRequest*, v1::RemoveBankEntryResponse*) override {
+    grpc::Status RemoveBankEntry(grpc::ServerContext*, const v1::RemoveBankEntryRequest*,
+                                 v1::RemoveBankEntryResponse*) override {
       return self->Enter("RemoveBankEntry");
     }
   } bank;
 
   struct FarmService : v1::Farm::Service {
     Impl* self;
-    grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*, v1::ListWorkersResponse* response) override {
+    grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                             v1::ListWorkersResponse* response) override {
       if (grpc::Status status = self->Enter("ListWorkers"); !status.ok()) return status;
       v1::WorkerStatus* worker = response->add_workers();
       worker->set_worker_id("w-1");

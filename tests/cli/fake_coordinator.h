@@ -1,5 +1,5 @@
-// A coordinator with canned answers behind a real gRPC server on a free loopback port. It can go away and come back on the
-// same port, cut a watch short, and refuse.
+// A coordinator with canned answers behind a real gRPC server on a free loopback port. It can go away and come back on
+// the same port, cut a watch short, and refuse.
 #pragma once
 
 #include <map>
