@@ -8,7 +8,7 @@
 namespace grove::generate::catalogue::cpu {
 namespace {
 
-// Sums of (x - shift) and its square. Blocks of 8,192 elements are summed in float lanes and added up in double, so
+// Sums of (x - shift) and its square. Blocks of 2,048 elements are summed in float lanes and added up in double, so
 // that a row of millions loses no more than a short one.
 constexpr char kRowFunctions[] = R"grove(
 namespace {
@@ -17,9 +17,9 @@ template <int U, bool FIRST, bool SECOND>
 void row_sums(const float* x, int64_t n, float shift, double* first, double* second) {
   double s1 = 0, s2 = 0;
   const V k = splat(shift);
-  for (int64_t at = 0; at < n; at += 8192) {
+  for (int64_t at = 0; at < n; at += 2048) {
     const float* b = x + at;
-    const int64_t len = n - at < 8192 ? n - at : 8192;
+    const int64_t len = n - at < 2048 ? n - at : 2048;
     V a[U] = {}, q[U] = {};
     int64_t i = 0;
     for (; i + U * VL <= len; i += U * VL)

@@ -108,9 +108,9 @@ class Reduce final : public KernelFamily {
                       "(const float* x, int64_t n, float shift) {\n  (void)shift;\n  double t = (double)(", s.start,
                       ");\n");
       if (recipe.Has("simd")) {
-        // Blocks of 8,192 elements in float lanes, the total in double.
-        absl::StrAppend(&out, "  for (int64_t at = 0; at < n; at += 8192) {\n    const float* b = x + at;\n",
-                        "    const int64_t len = n - at < 8192 ? n - at : 8192;\n    constexpr int U = ", unroll,
+        // Blocks of 2,048 elements in float lanes, the total in double.
+        absl::StrAppend(&out, "  for (int64_t at = 0; at < n; at += 2048) {\n    const float* b = x + at;\n",
+                        "    const int64_t len = n - at < 2048 ? n - at : 2048;\n    constexpr int U = ", unroll,
                         ";\n    V acc[U];\n    for (int u = 0; u < U; ++u) acc[u] = splat(", s.start,
                         ");\n    int64_t i = 0;\n");
         const std::string value = shifted ? " - shift" : "";

@@ -140,15 +140,16 @@ class Softmax final : public KernelFamily {
     int64_t extra = 0;
     if (!recipe.Has("simd")) {
       absl::StrAppend(&body, "        float peak = -__builtin_inff();\n        for (int64_t i = 0; i < ", n,
-                      "; ++i) peak = g_maximum(x[i], peak);\n        double sum = 0;\n        for (int64_t i = 0; i < ", n,
-                      "; ++i) sum += expf(x[i] - peak);\n");
+                      "; ++i) peak = g_maximum(x[i], peak);\n        double sum = 0;\n        for (int64_t i = 0; i < ",
+                      n, "; ++i) sum += expf(x[i] - peak);\n");
     } else if (recipe.Has("online")) {
       const int64_t block = recipe.Get("online", "block", 2048);
       absl::StrAppend(
-          &body, "        float peak = -__builtin_inff();\n        double sum = 0;\n        for (int64_t at = 0; at < ", n,
-          "; at += ", block, ") {\n          const int64_t len = ", n, " - at < ", block, " ? ", n, " - at : ", block,
-          ";\n          const float bm = row_max<", u, ">(x + at, len);\n",
-          "          if (bm > peak || bm != bm) {\n            sum = sum == 0 ? 0 : sum * exp((double)peak - bm);\n          "
+          &body, "        float peak = -__builtin_inff();\n        double sum = 0;\n        for (int64_t at = 0; at < ",
+          n, "; at += ", block, ") {\n          const int64_t len = ", n, " - at < ", block, " ? ", n,
+          " - at : ", block, ";\n          const float bm = row_max<", u, ">(x + at, len);\n",
+          "          if (bm > peak || bm != bm) {\n            sum = sum == 0 ? 0 : sum * exp((double)peak - bm);\n    "
+          "      "
           "  peak = bm;\n",
           "          }\n          if (peak != -__builtin_inff()) sum += row_sum<", u,
           ", false>(x + at, len, peak, nullptr);\n        }\n",
@@ -157,8 +158,8 @@ class Softmax final : public KernelFamily {
       const bool keep = recipe.Has("keep_exp");
       if (keep) extra = (spec.rows->n + 63) / 64 * 64;
       absl::StrAppend(&body, "        const float peak = row_max<", u, ">(x, ", n,
-                      ");\n        const double sum = row_sum<", u, ", ", keep ? "true" : "false", ">(x, ", n, ", peak, ",
-                      keep ? "extra" : "nullptr", ");\n");
+                      ");\n        const double sum = row_sum<", u, ", ", keep ? "true" : "false", ">(x, ", n,
+                      ", peak, ", keep ? "extra" : "nullptr", ");\n");
     }
     AccText acc;
     if (log) {
