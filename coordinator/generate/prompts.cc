@@ -200,9 +200,8 @@ std::string BankText(const Context& context) {
 }
 
 std::string IdeaOutcome(const v1::IdeaNode& idea) {
-  std::string gained = idea.credit() > 0
-                                 ? absl::StrCat("best kernel ", Factor(idea.credit()), " its parent's speed")
-                                 : std::string("no correct kernel");
+  std::string gained = idea.credit() > 0 ? absl::StrCat("best kernel ", Factor(idea.credit()), " its parent's speed")
+                                         : std::string("no correct kernel");
   switch (idea.state()) {
     case v1::NODE_STATE_DONE:
       return gained;
