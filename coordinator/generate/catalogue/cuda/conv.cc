@@ -65,6 +65,28 @@ __device__ __forceinline__ void Store2(const Operands& ops, float* out, int b, i
 }
 )cuda";
 
+// For a gathering kernel: what depends on the pixel, and what depends on the window value, apart.
+constexpr char kGather[] = R"cuda(
+struct Place {
+  const float* corner;  // of the window in the group's first channel; perhaps outside of the input
+  int y, x;
+};
+__device__ __forceinline__ Place PlaceOf(const Operands& ops, int b, int m) {
+  int image = 0, y = -1000000, x = 0;
+  if (m < kM) Corner(m, image, y, x);
+  return {$input$ + (static_cast<long long>(image * kChannels + b * kGroupChannels) * kH + y) * kW + x, y, x};
+}
+__device__ __forceinline__ int2 EntryOf(int k) {
+  const int r = k / kKW % kKH * kDilationH, s = k % kKW * kDilationW;
+  if (k >= kK) return make_int2(0, 0x7fff0000);  // a row that no input has
+  return make_int2((k / (kKH * kKW) * kH + r) * kW + s, r << 16 | s);
+}
+__device__ __forceinline__ float Gather(const Place& place, int2 entry) {
+  const bool inside = static_cast<unsigned>(place.y + (entry.y >> 16)) < kH && static_cast<unsigned>(place.x + (entry.y & 0xffff)) < kW;
+  return inside ? __ldg(place.corner + entry.x) : 0.0f;
+}
+)cuda";
+
 // One thread per output element, straight from the definition.
 constexpr char kDirect[] = R"cuda(
 __global__ void __launch_bounds__(256) Direct(Operands ops, float* out) {
@@ -236,6 +258,17 @@ class ConvFamily : public CudaFamily {
                           .category = "compute",
                           .predicted_speedup = 1.3,
                           .needs = {"packed_split"}});
+          if (GatherColumns(spec, device) > 0) {
+            list.push_back({.id = "gather",
+                            .title = "Gather and split the patches inside the multiplying kernel",
+                            .description =
+                                "Half of each block's threads fetch the patches of its pixels, split them and put them "
+                                "where wgmma reads them, while the other half multiplies; the weights stay in shared "
+                                "memory. The patches never travel through device memory.",
+                            .category = "memory",
+                            .predicted_speedup = 2.5,
+                            .needs = {"packed_split", "wgmma"}});
+          }
         }
       }
     }
@@ -255,7 +288,7 @@ class ConvFamily : public CudaFamily {
     };
     if (Find(list, "packed_split") != nullptr) {
       add("Patches split to fp16 on tensor cores", "Patches laid out as two fp16 parts, three products.", 2.0,
-          {"packed_split", "wgmma"});
+          {"packed_split", "wgmma", "gather"});
     }
     if (Find(list, "tf32_cores") != nullptr) {
       add("Implicit GEMM, three TF32 products", "Tiles by cp.async, operands split in registers.", 1.5, {"tf32_cores"});
@@ -307,7 +340,15 @@ class ConvFamily : public CudaFamily {
       tile.b_along_k = true;
       tile.a_numel = c.n * c.c * c.h * c.w, tile.b_numel = c.oc * window;
       tile.b_vec = window % 4 == 0 ? 4 : 1;
-      body = Fill(kAsPatchesTimesWeights, values) + PackedGemmText(tile, limit);
+      if (recipe.Has("gather")) {
+        tile.gather = true;
+        tile.bn = static_cast<int>(GatherColumns(spec, device));
+        tile.multiprocessors = Multiprocessors(device);
+        tile.k = window;
+        if (!GatherFits(out_channels, window, tile, limit)) tile.parts = 2;  // three parts take more room
+      }
+      body =
+          Fill(absl::StrCat(kAsPatchesTimesWeights, tile.gather ? kGather : ""), values) + PackedGemmText(tile, limit);
       launch = "  if (const int failed = PackedGemm(ops, result, stream)) return failed;\n";
     } else if (recipe.Has("tf32_cores") || recipe.Has("tile")) {
       constants.insert(constants.end(), {{"kM", out_channels}, {"kN", c.n * pixels}, {"kK", window}});
@@ -375,6 +416,18 @@ class ConvFamily : public CudaFamily {
   }
 
  private:
+  // The tile width of a gathering kernel: the narrowest that holds all channels of a group; 0 when none does.
+  static int64_t GatherColumns(const OpSpec& spec, const v1::DeviceInfo& device) {
+    const Conv2dSpec& c = *spec.conv2d;
+    if (device.multiprocessors() <= 0 || c.kh * c.dilation_h > 16000 || c.kw * c.dilation_w > 16000) return 0;
+    for (int columns : {16, 32, 64, 96, 128}) {
+      PackedTile tile;
+      tile.bn = columns;
+      if (GatherFits(c.oc / c.groups, c.c / c.groups * c.kh * c.kw, tile, SharedMemoryLimit(device))) return columns;
+    }
+    return 0;
+  }
+
   static std::vector<int64_t> PackedColumns(const OpSpec& spec, const v1::DeviceInfo& device) {
     const Conv2dSpec& c = *spec.conv2d;
     const int64_t out = c.oc / c.groups;

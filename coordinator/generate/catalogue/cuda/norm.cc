@@ -154,19 +154,22 @@ __global__ void __launch_bounds__(kThreads) Norm(Operands ops, float* out) {
 constexpr char kSplitRow[] = R"cuda(
 __device__ Moments partial[static_cast<size_t>(kRows) * kSlices];
 
-// Blocks take slice after slice, all rows of a slice together: what the epilogue reads per column is shared by them.
-__global__ void __launch_bounds__(kThreads) Statistics(Operands ops) {
+// Rows row0 .. row0 + kTogether. Blocks take slice after slice, all those rows of a slice together: what the epilogue reads
+// per column is shared by them.
+__global__ void __launch_bounds__(kThreads) Statistics(Operands ops, Index row0) {
   __shared__ Moments scratch[kThreads / 32];
-  const Index row = blockIdx.x % kRows, slice = blockIdx.x / kRows;
+  const Index row = row0 + blockIdx.x % kTogether, slice = blockIdx.x / kTogether;
+  if (row >= kRows) return;
   const Index from = slice * kSliceColumns, to = from + kSliceColumns < kColumns ? from + kSliceColumns : kColumns;
   const Moments total = BlockMerge(SliceMoments(ops, row, from, to), scratch);
   if (threadIdx.x == 0) partial[row * kSlices + slice] = total;
 }
 
-__global__ void __launch_bounds__(kThreads) Norm(Operands ops, float* out) {
+__global__ void __launch_bounds__(kThreads) Norm(Operands ops, float* out, Index row0) {
   __shared__ Moments scratch[kThreads / 32];
   const Index block = $apply_block$;
-  const Index row = block % kRows, slice = block / kRows;
+  const Index row = row0 + block % kTogether, slice = block / kTogether;
+  if (row >= kRows) return;
   Moments total = {0.0f, 0.0f, 0.0f, 0.0f};
   for (int i = threadIdx.x; i < kSlices; i += kThreads) total = Merge(total, partial[row * kSlices + i]);
   total = BlockMerge(total, scratch);
@@ -425,6 +428,18 @@ class NormFamily : public CudaFamily {
         Parameter& columns = list.back().parameters[0];
         columns.usual = std::min(columns.usual, columns.values.back());
         columns.safe = std::min(columns.safe, columns.values.back());
+        if (rows.outer > 1 && rows.outer <= 256) {
+          list.push_back(
+              {.id = "by_groups",
+               .title = "Finish a few rows before starting the next",
+               .description =
+                   "Statistics and writing alternate over groups of rows that fit into the L2 cache, so that "
+                   "the second read of a row comes from there; costs a pair of launches per group.",
+               .category = "memory",
+               .predicted_speedup = 1.1,
+               .parameters = {{"rows", {1, 2, 4, 8}, 2, 8, "rows"}},
+               .needs = {"split_rows"}});
+        }
         list.push_back({.id = "backwards",
                         .title = "Write in the opposite order of the statistics",
                         .description =
@@ -452,7 +467,7 @@ class NormFamily : public CudaFamily {
                         .category = "memory",
                         .predicted_speedup = 1.5,
                         .parameters = {{"elements", {8, 16, 32}, 16, 8, "columns per thread"}},
-                        .excludes = {"split_rows", "backwards", "batch", "plain_sums", "resident"}});
+                        .excludes = {"split_rows", "by_groups", "backwards", "batch", "plain_sums", "resident"}});
       }
       if (CanReside(spec, device)) {
         list.push_back({.id = "resident",
@@ -463,7 +478,7 @@ class NormFamily : public CudaFamily {
                             "The input is read from memory once instead of twice.",
                         .category = "memory",
                         .predicted_speedup = 1.5,
-                        .excludes = {"split_rows", "backwards", "batch", "plain_sums", "on_chip"}});
+                        .excludes = {"split_rows", "by_groups", "backwards", "batch", "plain_sums", "on_chip"}});
         if (!spec.epilogue.IsAcc()) {
           list.push_back({.id = "keep_affine",
                           .title = "Keep part of the per-column weights in shared memory",
@@ -512,17 +527,17 @@ class NormFamily : public CudaFamily {
     }
     add("One block per row, two passes", "256 threads merge the row's moments, then read it again and write.", 0.5, {});
     const bool few = spec.rows->outer < 2 * Multiprocessors(device);
-    if (Find(list, "resident") != nullptr && few) {
-      add("Rows resident on the whole device", "Read once: the row stays in registers across a grid barrier.", 30,
-          {"resident", "vector_loads", "stream"});
-    }
     if (Find(list, "on_chip") != nullptr) {
       add("One pass with the row on chip", "Registers of a block or cluster hold the row.", 1.5,
           {"on_chip", "vector_loads"});
     }
     if (Find(list, "split_rows") != nullptr && few) {
-      add("Rows split over many blocks", "Two kernels: moments of slices, then merge and write.", 20,
+      add("Rows split over many blocks", "Two kernels: moments of slices, then merge and write.", 30,
           {"split_rows", "vector_loads", "batch"});
+    }
+    if (Find(list, "resident") != nullptr && few) {
+      add("Rows resident on the whole device", "Read once: the row stays in registers across a grid barrier.", 20,
+          {"resident", "vector_loads", "stream"});
     }
     if (starts.size() == 1)
       add("Vector loads in batches", "Four packs in flight per thread.", 1.2, {"vector_loads", "batch"});
@@ -617,8 +632,12 @@ class NormFamily : public CudaFamily {
         values["apply_block"] = recipe.Has("backwards") ? "gridDim.x - 1 - blockIdx.x" : "blockIdx.x";
         values["unroll"] = absl::StrCat(batch);
         absl::StrAppend(&body, kSplitRow);
-        absl::StrAppend(&launch, "  Statistics<<<dim3(kRows * kSlices), kThreads, 0, stream>>>(ops);\n",
-                        "  Norm<<<dim3(kRows * kSlices), kThreads, 0, stream>>>(ops, out);\n", kCheck);
+        constants.push_back({"kTogether", std::min(recipe.Get("by_groups", "rows", rows.outer), rows.outer)});
+        absl::StrAppend(&launch,
+                        "  for (Index row = 0; row < kRows; row += kTogether) {\n"
+                        "    Statistics<<<dim3(kTogether * kSlices), kThreads, 0, stream>>>(ops, row);\n"
+                        "    Norm<<<dim3(kTogether * kSlices), kThreads, 0, stream>>>(ops, out, row);\n  }\n",
+                        kCheck);
       } else {
         absl::StrAppend(&body, kBlockRow);
         absl::StrAppend(&launch, "  Norm<<<dim3(kRows), kThreads, 0, stream>>>(ops, out);\n", kCheck);

@@ -20,8 +20,7 @@ constexpr int kBytesB = kBN * 128;
 constexpr int kMaxBlocks = 256;
 
 // Packed operands: [batch][tile][chunk][part][row][64], allocated once with the module and rewritten by every call.
-__device__ __align__(1024) unsigned char packed_a[static_cast<size_t>(kBatch) * kTilesM * kChunks * kParts * kBytesA];
-__device__ __align__(1024) unsigned char packed_b[static_cast<size_t>(kBatch) * kTilesN * kChunks * kParts * kBytesB];
+$packed_a$__device__ __align__(1024) unsigned char packed_b[static_cast<size_t>(kBatch) * kTilesN * kChunks * kParts * kBytesB];
 __device__ float inverse_scale[2];
 $absmax$
 struct Packed16 {  // sixteen neighbouring k of one row, in two 16-byte pieces
@@ -53,17 +52,7 @@ __device__ __forceinline__ void Split(float (&x)[16], float scale, unsigned char
 }
 
 // Grid: x = blocks of 128 rows, y = chunks of 64 k x $pack_y$, z = batch; 128 threads.
-__global__ void __launch_bounds__(128) PackA(Operands ops) {
-  $scale_a$
-  const int b = blockIdx.z, chunk = blockIdx.y / 4;
-  const int group = $group_a$, row = $row_a$;
-  const int m = blockIdx.x * kBM + row, k0 = chunk * 64 + group * 16;
-  float x[16];
-  $load_a$
-  const size_t tile = (static_cast<size_t>(b) * kTilesM + blockIdx.x) * kChunks + chunk;
-  Split(x, scale, packed_a + tile * kParts * kBytesA, kBytesA, row, group);
-}
-__global__ void __launch_bounds__(128) PackB(Operands ops) {
+$pack_a$__global__ void __launch_bounds__(128) PackB(Operands ops) {
   $scale_b$
   const int b = blockIdx.z, chunk = blockIdx.y / 4;
   const int group = $group_b$;
@@ -86,6 +75,18 @@ __device__ __forceinline__ void TileOf(int block, int& tile_m, int& tile_n) {
 }
 constexpr int kStageBytes = kParts * (kBytesA + kBytesB);
 constexpr int kShared = kStages * kStageBytes + 1024;  // and room to align
+)cuda";
+
+constexpr char kPackA[] = R"cuda(__global__ void __launch_bounds__(128) PackA(Operands ops) {
+  $scale_a$
+  const int b = blockIdx.z, chunk = blockIdx.y / 4;
+  const int group = $group_a$, row = $row_a$;
+  const int m = blockIdx.x * kBM + row, k0 = chunk * 64 + group * 16;
+  float x[16];
+  $load_a$
+  const size_t tile = (static_cast<size_t>(b) * kTilesM + blockIdx.x) * kChunks + chunk;
+  Split(x, scale, packed_a + tile * kParts * kBytesA, kBytesA, row, group);
+}
 )cuda";
 
 constexpr char kAbsMax[] = R"cuda(
@@ -246,8 +247,7 @@ __global__ void __launch_bounds__(kThreads) Gemm(Operands ops, float* out) {
 )cuda";
 
 // --------------------------------------------------------------------------------------------------------- wgmma
-constexpr char kWgmmaKernel[] = R"cuda(
-constexpr int kThreads = 384;  // two warpgroups multiply 64 rows each, one thread of the third brings tiles in
+constexpr char kWgmmaHelpers[] = R"cuda(
 constexpr int kAcc = kBN / 2;
 
 __device__ __forceinline__ void BarrierInit(unsigned barrier, int count) {
@@ -283,6 +283,10 @@ $registers$      "}, %$a_index$, %$b_index$, keep, 1, 1, 0, 0;\n}"
       : "l"(a), "l"(b), "r"(keep));
 }
 
+)cuda";
+
+constexpr char kTiledWgmma[] = R"cuda(
+constexpr int kThreads = 384;  // two warpgroups multiply 64 rows each, one thread of the third brings tiles in
 __global__ void __launch_bounds__(kThreads, 1) Gemm(Operands ops, float* out) {
   extern __shared__ __align__(1024) unsigned char raw[];
   __shared__ __align__(8) unsigned long long barriers[2 * kStages];
@@ -337,6 +341,91 @@ $loop$
 }
 )cuda";
 
+constexpr char kGatherWgmma[] = R"cuda(
+constexpr int kThreads = 512;  // two warpgroups multiply 64 rows each, two gather rows of A
+constexpr int kBytesAllB = kChunks * kParts * kBytesB;
+constexpr int kGatherShared = kBytesAllB + kStages * kParts * kBytesA + 1024;
+
+__global__ void __launch_bounds__(kThreads, 1) Gemm(Operands ops, float* out) {
+  extern __shared__ __align__(1024) unsigned char raw[];
+  __shared__ __align__(8) unsigned long long barriers[2 * kStages + 1];
+  __shared__ int2 entries[kChunks * 64];
+  unsigned char* const aligned = raw + (1024 - static_cast<unsigned>(__cvta_generic_to_shared(raw)) % 1024) % 1024;
+  const unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(aligned));  // all of B, then the stages of A
+  const unsigned full = static_cast<unsigned>(__cvta_generic_to_shared(barriers)), empty = full + kStages * 8;
+  const unsigned full_b = empty + kStages * 8;
+  const int b = blockIdx.z, warpgroup = threadIdx.x / 128;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      BarrierInit(full + stage * 8, 256);
+      BarrierInit(empty + stage * 8, 2);
+    }
+    BarrierInit(full_b, 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  for (int k = threadIdx.x; k < kChunks * 64; k += kThreads) entries[k] = EntryOf(k);
+  __syncthreads();
+  int step = 0;  // chunks so far, over all tiles of this block
+  if (warpgroup >= 2) {
+    if (threadIdx.x == 256) {
+      BarrierExpect(full_b, kBytesAllB);
+      BulkCopy(shared, packed_b + static_cast<size_t>(b) * kBytesAllB, kBytesAllB, full_b);
+    }
+    const float scale = $gather_scale$;
+    const int row = threadIdx.x % 128, part_of_k = (warpgroup - 2) * 32;
+    for (int tile = blockIdx.x; tile < kTilesM; tile += gridDim.x) {
+      const Place place = PlaceOf(ops, b, tile * kBM + row);
+      for (int chunk = 0; chunk < kChunks; ++chunk, ++step) {
+        float x[2][16];
+#pragma unroll
+        for (int g = 0; g < 2; ++g) {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) x[g][i] = Gather(place, entries[chunk * 64 + part_of_k + g * 16 + i]);
+        }
+        const int stage = step % kStages;
+        BarrierWait(empty + stage * 8, (step / kStages & 1) ^ 1);
+        unsigned char* const to = aligned + kBytesAllB + stage * kParts * kBytesA;
+#pragma unroll
+        for (int g = 0; g < 2; ++g) Split(x[g], scale, to, kBytesA, row, part_of_k / 16 + g);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // wgmma reads what ordinary stores wrote
+        BarrierArrive(full + stage * 8);
+      }
+    }
+  } else {
+    const float scale_a = $inverse_a$, scale_b = $inverse_b$;
+    const int lane = threadIdx.x % 32;
+    BarrierWait(full_b, 0);
+    for (int tile = blockIdx.x; tile < kTilesM; tile += gridDim.x) {
+      float acc[kAcc];
+#pragma unroll
+      for (int i = 0; i < kAcc; ++i) acc[i] = 0.0f;
+      for (int chunk = 0; chunk < kChunks; ++chunk, ++step) {
+        const int stage = step % kStages;
+        BarrierWait(full + stage * 8, step / kStages & 1);
+        const unsigned as = shared + kBytesAllB + stage * kParts * kBytesA + warpgroup * 64 * 128;
+        const unsigned bs = shared + chunk * kParts * kBytesB;
+$issue$        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        if (chunk > 0 && threadIdx.x % 128 == 0) BarrierArrive(empty + (step - 1) % kStages * 8);
+      }
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      if (threadIdx.x % 128 == 0) BarrierArrive(empty + (step - 1) % kStages * 8);
+      const int m0 = tile * kBM + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4, n0 = lane % 4 * 2;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int m = m0 + half * 8;
+#pragma unroll
+        for (int j = 0; j < kBN / 8; ++j) {
+          const int n = n0 + j * 8;
+          if (m < kM && n < kN) {
+            Store2(ops, out, b, m, n, acc[j * 4 + half * 2] * scale_a * scale_b, acc[j * 4 + half * 2 + 1] * scale_a * scale_b);
+          }
+        }
+      }
+    }
+  }
+}
+)cuda";
+
 constexpr char kIssue[] = R"cuda(      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
@@ -381,11 +470,10 @@ $issue$      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 
 constexpr char kHost[] = R"cuda(
 static int PackedGemm(const Operands& ops, float* out, cudaStream_t stream) {
-  static const bool ready = cudaFuncSetAttribute(Gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) == cudaSuccess;
+  static const bool ready = cudaFuncSetAttribute(Gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, $shared$) == cudaSuccess;
   if (!ready) return 3;
-$launch_absmax$  PackA<<<dim3(kTilesM, kChunks * 4, kBatch), 128, 0, stream>>>(ops);
-  PackB<<<dim3(kTilesN, kChunks * 4, kBatch), 128, 0, stream>>>(ops);
-  Gemm<<<dim3(kTilesM * kTilesN, 1, kBatch), kThreads, kShared, stream>>>(ops, out);
+$launch_absmax$$launch_a$  PackB<<<dim3(kTilesN, kChunks * 4, kBatch), 128, 0, stream>>>(ops);
+  Gemm<<<dim3($blocks$, 1, kBatch), kThreads, $shared$, stream>>>(ops, out);
   return cudaGetLastError() == cudaSuccess ? 0 : 1;
 }
 )cuda";
@@ -406,6 +494,11 @@ std::string LoadText(char x, const std::string& row, const std::string& rows, bo
 
 }  // namespace
 
+bool GatherFits(int64_t n, int64_t k, const PackedTile& tile, int64_t shared_limit) {
+  return n <= tile.bn &&
+         CeilDiv(k, 64) * (512 + tile.parts * tile.bn * 128) + 2 * tile.parts * 128 * 128 <= shared_limit - 3072;
+}
+
 int64_t PackedStageBytes(const PackedTile& tile) { return tile.parts * (128 + tile.bn) * 128; }
 
 int64_t PackedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, const PackedTile& tile) {
@@ -414,7 +507,12 @@ int64_t PackedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, const Packed
 }
 
 std::string PackedGemmText(const PackedTile& tile, int64_t shared_limit) {
-  const int64_t stages = std::clamp<int64_t>((shared_limit - 2048) / PackedStageBytes(tile), 2, 6);
+  const int64_t stages =
+      tile.gather
+          ? std::clamp<int64_t>((shared_limit - 3072 - CeilDiv(tile.k, 64) * (512 + tile.parts * tile.bn * 128)) /
+                                    (tile.parts * 128 * 128),
+                                2, 4)
+          : std::clamp<int64_t>((shared_limit - 2048) / PackedStageBytes(tile), 2, 6);
   std::map<std::string, std::string> values = {
       {"header", tile.bf16 ? "cuda_bf16.h" : "cuda_fp16.h"},
       {"half", tile.bf16 ? "__nv_bfloat16" : "__half"},
@@ -440,7 +538,22 @@ std::string PackedGemmText(const PackedTile& tile, int64_t shared_limit) {
       {"load_a", LoadText('A', "m", "kM", tile.a_along_k, tile.a_vec)},
       {"load_b", LoadText('B', "n", "kN", tile.b_along_k, tile.b_vec)},
       {"bn", absl::StrCat(tile.bn)},
+      // The inverse is a power of two, so its reciprocal is exact.
+      {"gather_scale", tile.bf16 ? "1.0f" : "1.0f / inverse_scale[0]"},
+      {"shared", tile.gather ? "kGatherShared" : "kShared"},
+      {"blocks", tile.gather ? absl::StrCat("kTilesM < ", tile.multiprocessors, " ? kTilesM : ", tile.multiprocessors)
+                             : "kTilesM * kTilesN"},
+      {"packed_a",
+       tile.gather
+           ? ""
+           : "__device__ __align__(1024) unsigned char packed_a[static_cast<size_t>(kBatch) * kTilesM * kChunks * "
+             "kParts * kBytesA];\n"},
+      {"launch_a", tile.gather ? "" : "  PackA<<<dim3(kTilesM, kChunks * 4, kBatch), 128, 0, stream>>>(ops);\n"},
   };
+  values["pack_a"] = tile.gather ? "" : Fill(kPackA, values);
+  if (tile.gather && !tile.bf16) {  // nobody else asks for A's scale
+    values["scale_b"] = "ScaleOf(0);\n  __syncthreads();\n  const float scale = ScaleOf(1);";
+  }
   std::string kernel;
   if (tile.wgmma) {
     const int count = tile.bn / 2;
@@ -459,7 +572,7 @@ std::string PackedGemmText(const PackedTile& tile, int64_t shared_limit) {
     values["issue"] = Fill(
         kIssue, {{"acc", tile.promote ? "part" : "acc"}, {"keep", tile.promote ? "k > 0 || pa + 1 < kParts" : "1"}});
     values["loop"] = Fill(tile.promote ? kPromoteLoop : kLoop, values);
-    kernel = Fill(kWgmmaKernel, values);
+    kernel = Fill(absl::StrCat(kWgmmaHelpers, tile.gather ? kGatherWgmma : kTiledWgmma), values);
   } else {
     values["warps_n"] =
         tile.bn % 128 == 0 ? absl::StrCat(tile.bn / 32 > 4 && tile.parts > 2 ? 8 : 4) : absl::StrCat(tile.bn / 32);

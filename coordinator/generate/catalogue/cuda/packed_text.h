@@ -25,7 +25,12 @@ struct PackedTile {
   int group = 8;
   bool a_along_k = true, b_along_k = true;  // which neighbours are neighbours in memory, for coalesced packing
   int a_vec = 1, b_vec = 1;                 // 4: sixteen k from a multiple of 16 are inside and 16-byte aligned
-  int64_t a_numel = 0, b_numel = 0;         // elements of the arguments behind A and B, contiguous
+  // wgmma: A is not packed beforehand; half of each block's threads gather and split its rows into shared memory while
+  // the other half multiplies. B must be one tile wide and stays in shared memory whole (GatherFits).
+  bool gather = false;
+  int multiprocessors = 0;           // gather: blocks to launch
+  int64_t k = 0;                     // gather: kK
+  int64_t a_numel = 0, b_numel = 0;  // elements of the arguments behind A and B, contiguous
 };
 
 // Expects kBatch, kM, kN, kK, ElementA(ops, b, m, k) and ElementB(ops, b, n, k) (values, inside), BaseA(ops) and
@@ -34,6 +39,8 @@ struct PackedTile {
 // nonzero on failure.
 std::string PackedGemmText(const PackedTile& tile, int64_t shared_limit);
 
+// Whether a gathering kernel's shared memory holds all of B and two stages of A.
+bool GatherFits(int64_t n, int64_t k, const PackedTile& tile, int64_t shared_limit);
 // Bytes of scratch memory that the packed operands take.
 int64_t PackedBytes(int64_t batch, int64_t m, int64_t n, int64_t k, const PackedTile& tile);
 // Bytes of shared memory of one stage.

@@ -349,7 +349,7 @@ class SoftmaxFamily : public CudaFamily {
     if (FitsOnChip(rows, device)) {
       starts.push_back({"One pass with the row on chip",
                         "Registers of a block or cluster hold the row; memory is read once.", 1.9,
-                        WithVector(vec, {{"on_chip", 1}, {"on_chip.elements", 32}, {"stream", 1}, {"fast_exp", 1}})});
+                        WithVector(vec, {{"on_chip", 1}, {"on_chip.elements", 32}, {"fast_exp", 1}})});
     }
     starts.push_back({"Online softmax in two passes", "Running maximum and sum, then the result.", 1.2,
                       WithVector(vec, {{"online", 1}, {"online.batch", 4}, {"threads", 1}, {"threads.count", 1024}})});
