@@ -405,6 +405,32 @@ TEST_CASE("A full stdout is an error and not a success", "[command]") {
   CHECK(absl::StrContains(result.err, "cannot write to stdout"));
 }
 
+TEST_CASE("On a terminal progress is redrawn in colour, and NO_COLOR and TERM=dumb are kept to", "[command]") {
+  if (!std::filesystem::exists("/usr/bin/script")) return;  // util-linux; gives the program a terminal
+  Home home;
+  FakeCoordinator server;
+  SetSearch(&server, true);
+  const std::string command =
+      absl::StrCat(GROVE_PROGRAM, " search ", home.Path("problem.py"), " --coordinator ", server.address());
+  const auto run = [&](const std::string& name, const std::string& value) {
+    auto environment = home.Environment();
+    environment[name] = value;
+    const ProgramResult result = RunProgram({"/usr/bin/script", "-qec", command, "/dev/null"}, environment);
+    CHECK(result.exit_code == 0);
+    CHECK(absl::StrContains(result.out, "Fuse the passes"));
+    return result.out;
+  };
+  const std::string colour = run("X", "");
+  CHECK(absl::StrContains(colour, "\x1b[J"));
+  CHECK(absl::StrContains(colour, "\x1b[32mCORRECT\x1b[0m"));
+  const std::string plain = run("NO_COLOR", "1");
+  CHECK(absl::StrContains(plain, "\x1b[J"));
+  CHECK_FALSE(absl::StrContains(plain, "\x1b[32m"));
+  const std::string dumb = run("TERM", "dumb");
+  CHECK_FALSE(absl::StrContains(dumb, "\x1b"));
+  CHECK_FALSE(absl::StrContains(dumb, "└─"));
+}
+
 TEST_CASE("Every command has help that begins with what it does and examples", "[command]") {
   Home home;
   for (const char* name : {"up", "search", "eval", "jobs", "job", "watch", "cancel", "resume", "tree", "best", "show",
