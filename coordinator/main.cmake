@@ -1,6 +1,6 @@
 set(coordinator_parts
   grove::daemon grove::metrics grove::rpc grove::engine grove::store grove::search grove::catalogue grove::operation
-  grove::generators grove::llm grove::coordinator_rpc grove::coordinator_web)
+  grove::generate grove::llm grove::coordinator_rpc grove::coordinator_web)
 set(missing "")
 foreach(part ${coordinator_parts})
   if(NOT TARGET ${part})
