@@ -870,6 +870,9 @@ void EngineImpl::BeginRun(Job& job) {
   job.duplicates.clear();
   JobTree& tree = *job.tree;
   job.device = tree.options().device();
+  // A job that was paused for want of a worker stays so until one comes.
+  job.unfit = tree.state() == v1::JOB_STATE_PAUSED;
+  job.unfit_since = job.unfit ? now_ : absl::InfiniteDuration();
   if (tree.is_search()) {
     auto search = std::make_unique<Search>();
     search->number = next_search_++;

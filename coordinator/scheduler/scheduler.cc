@@ -322,7 +322,7 @@ Loss Scheduler::Lose(Entry& entry, const std::string& reason, bool expired, bool
   } else {
     TakeFromQueue(entry);
   }
-  entry.not_before = now + Pause(tried);
+  entry.not_before = now + Pause(tried - 1);
   entry.front = front;
   Enqueue(entry, now);
   return loss;

@@ -34,9 +34,9 @@ namespace grove::scheduler {
 struct Options {
   absl::Duration lease = absl::Seconds(15);
   int max_attempts = 5;
-  // After the n-th loss of a piece of work it waits 2^(n-1) times this, at most max_pause; the same for a worker after
-  // n infrastructure failures without a verdict between them. 0.5 s: longer than a driver needs to come back from a
-  // sticky error by process restart; five attempts take at least 7.5 s.
+  // Lost work is ready again at once the first time, and waits 2^(n-2) times this after the n-th loss, at most
+  // max_pause. A worker waits 2^(n-1) times this after n infrastructure failures without a verdict between them. 0.5 s:
+  // longer than a driver needs to come back from a sticky error by process restart.
   absl::Duration pause = absl::Milliseconds(500);
   absl::Duration max_pause = absl::Seconds(30);
 };

@@ -39,11 +39,16 @@ class SmallPolicy : public search::Policy {
 
   std::vector<search::Action> Ask(int max) override {
     std::vector<search::Action> actions;
-    for (auto& [key, item] : items_) {
-      if (static_cast<int>(actions.size()) >= max) break;
-      if (item.asked || item.told) continue;
-      item.asked = true;
-      actions.push_back(item.action);
+    // What can be measured comes before what must be thought of first.
+    for (const bool generate : {false, true}) {
+      for (auto& [key, item] : items_) {
+        if (static_cast<int>(actions.size()) >= max) return actions;
+        const bool needs_generator = std::holds_alternative<search::ProposeIdeas>(item.action) ||
+                                     std::holds_alternative<search::WriteKernel>(item.action);
+        if (item.asked || item.told || needs_generator != generate) continue;
+        item.asked = true;
+        actions.push_back(item.action);
+      }
     }
     return actions;
   }
