@@ -128,6 +128,23 @@ Case Softmax(const std::string& name, const Shape& shape, int dim, bool log, boo
   return c;
 }
 
+// softmax(x0 * 0.125 + x1) * x2 as attention has it: a mask broadcast over the rows, then a weight per column.
+Case MaskedSoftmax(const std::string& name, const Shape& shape) {
+  Case c = Softmax(name, shape, static_cast<int>(shape.size()) - 1, false, false);
+  OpSpec& s = c.spec;
+  const Shape last = {shape.back()};
+  s.args.push_back(Float(last));
+  s.args.push_back(Float(last));
+  Shape strides(shape.size(), 0);
+  strides.back() = 1;
+  s.prologue.nodes.push_back({.op = "const", .value = 0.125});
+  s.prologue.nodes.push_back({.op = "mul", .args = {0, 1}});
+  Binary(&s.prologue, "add", 1, strides);
+  Binary(&s.epilogue, "mul", 2, strides);
+  c.reference = "torch.softmax(x[0] * 0.125 + x[1], -1) * x[2]";
+  return c;
+}
+
 // transposed: bit 0 = A is given as [k, m], bit 1 = B as [n, k]. bias: + x[2][n], then GELU.
 Case Matmul(const std::string& name, int64_t batch, int64_t m, int64_t n, int64_t k, int transposed, bool bias,
             bool large) {
@@ -314,6 +331,7 @@ std::vector<Case> CudaCases() {
       Softmax("softmax_long", {5, 30001}, 1, false, false),
       Softmax("log_softmax", {33, 8200}, 1, true, false),
       Softmax("log_softmax_strided", {3, 50, 37}, 1, true, false),
+      MaskedSoftmax("softmax_masked", {6, 40, 1000}),
       Matmul("matmul_odd", 1, 257, 131, 77, 0, false, false),
       Matmul("matmul_at", 1, 200, 136, 100, 1, false, false),
       Matmul("linear_gelu", 1, 130, 260, 516, 2, true, false),

@@ -436,7 +436,7 @@ class NormFamily : public CudaFamily {
                    "Statistics and writing alternate over groups of rows that fit into the L2 cache, so that "
                    "the second read of a row comes from there; costs a pair of launches per group.",
                .category = "memory",
-               .predicted_speedup = 1.1,
+               .predicted_speedup = 1.0,
                .parameters = {{"rows", {1, 2, 4, 8}, 2, 8, "rows"}},
                .needs = {"split_rows"}});
         }
