@@ -291,7 +291,7 @@ class ModelNew(nn.Module):
 
 TEST_CASE("A problem at fault is said to be so, and is no verdict", "[pipeline]") {
   const auto [source, says] = GENERATE(table<std::string, std::string>({
-      {"def f(:\n", "SyntaxError"},
+      {"def f(:\n", "not Python"},
       {"x = 1\n", "Model"},
       {"import no_such_package_here\n", "no_such_package_here"},
       {"raise ValueError('broken on purpose')\n", "broken on purpose"},
