@@ -42,7 +42,8 @@ Clock::time_point DeadlineAfter(std::chrono::nanoseconds timeout) {
   return Clock::now() + std::clamp(timeout, std::chrono::nanoseconds(0), kLongest);
 }
 
-// Depth of brackets outside strings, so that nesting is bounded before the parser recurses. Runs over malformed text too.
+// Depth of brackets outside strings, so that nesting is bounded before the parser recurses. Runs over malformed text
+// too.
 bool DepthWithin(std::string_view text, int limit) {
   int depth = 0;
   bool in_string = false;
@@ -244,8 +245,8 @@ ReceiveResult Channel::Receive(std::chrono::nanoseconds timeout, std::size_t max
     if (n == 0) {
       broken_ = true;
       bool inside = !buffer_.empty();
-      return Fail(ReceiveStatus::kClosed, inside ? "the other side closed the channel inside a frame"
-                                                 : "the other side closed the channel");
+      return Fail(ReceiveStatus::kClosed,
+                  inside ? "the other side closed the channel inside a frame" : "the other side closed the channel");
     }
     if ((header.msg_flags & MSG_CTRUNC) != 0 || pending_.size() > static_cast<std::size_t>(kMaxFds)) {
       return malformed("more descriptors than a frame may carry");

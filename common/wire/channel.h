@@ -11,13 +11,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace grove::wire {
 
@@ -47,8 +46,8 @@ enum class ReceiveStatus { kOk, kTimeout, kClosed, kMalformed, kSystemError };
 
 struct ReceiveResult {
   ReceiveStatus status = ReceiveStatus::kSystemError;
-  Message message;     // kOk only
-  std::string error;   // otherwise: what happened, for people
+  Message message;    // kOk only
+  std::string error;  // otherwise: what happened, for people
   bool ok() const { return status == ReceiveStatus::kOk; }
 };
 
@@ -66,7 +65,8 @@ class Channel {
   // A connected pair, both close-on-exec. Throws std::system_error.
   static std::pair<Channel, Channel> CreatePair();
 
-  // Sends one frame; with descriptors, its member "fds" is set to their count. Returns an error text, or nothing when all of it was written before the timeout.
+  // Sends one frame; with descriptors, its member "fds" is set to their count. Returns an error text, or nothing when
+  // all of it was written before the timeout.
   std::optional<std::string> Send(const nlohmann::json& body, std::span<const int> fds = {},
                                   std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 
@@ -86,8 +86,8 @@ class Channel {
   bool broken_ = false;
 };
 
-// Parses one JSON object within the depth limit; nothing on malformed text. The only parser of untrusted frames, and the
-// fuzz target (tests/fuzz/wire_fuzz.cc).
+// Parses one JSON object within the depth limit; nothing on malformed text. The only parser of untrusted frames, and
+// the fuzz target (tests/fuzz/wire_fuzz.cc).
 std::optional<nlohmann::json> ParseObject(std::string_view text);
 
 }  // namespace grove::wire

@@ -1,14 +1,13 @@
 // What a native candidate runs on. One implementation per device kind; owned and used by the main thread.
 #pragma once
 
+#include <grove/kernel.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <grove/kernel.h>
-
 
 namespace grove::candidate {
 

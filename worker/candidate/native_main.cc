@@ -2,6 +2,7 @@
 // loaded: nothing that this process says afterwards is believed, and nothing worth stealing ever comes here.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <grove/kernel.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -12,8 +13,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <grove/kernel.h>
 
 #include "common/wire/channel.h"
 #include "common/wire/dtype.h"
@@ -111,8 +110,9 @@ class Program {
     }
     kernel_ = reinterpret_cast<Kernel>(::dlsym(object, entry.c_str()));
     if (kernel_ == nullptr) {
-      throw Failure{"load", "entry_missing",
-                    "the kernel has no function " + entry + "; define it with GROVE_KERNEL(args) from <grove/kernel.h>"};
+      throw Failure{
+          "load", "entry_missing",
+          "the kernel has no function " + entry + "; define it with GROVE_KERNEL(args) from <grove/kernel.h>"};
     }
   }
 
@@ -149,7 +149,8 @@ class Program {
         std::int64_t n = scalar->get<std::int64_t>();
         std::memcpy(value.get(), &n, sizeof n);
       } else {
-        double d = scalar->is_string() ? std::strtod(scalar->get<std::string>().c_str(), nullptr) : scalar->get<double>();
+        double d =
+            scalar->is_string() ? std::strtod(scalar->get<std::string>().c_str(), nullptr) : scalar->get<double>();
         std::memcpy(value.get(), &d, sizeof d);
       }
       tensor.data = value.get();
@@ -248,10 +249,11 @@ class Program {
 };
 
 [[noreturn]] void Usage(const std::string& what) {
-  std::fprintf(stderr,
-               "grove-candidate: %s\nusage: grove-candidate [--fd N] [--device cpu|cuda:N] [--threads N] [--self-test]\n"
-               "Started by grove-worker; docs/protocol.md says what it speaks.\n",
-               what.c_str());
+  std::fprintf(
+      stderr,
+      "grove-candidate: %s\nusage: grove-candidate [--fd N] [--device cpu|cuda:N] [--threads N] [--self-test]\n"
+      "Started by grove-worker; docs/protocol.md says what it speaks.\n",
+      what.c_str());
   std::exit(2);
 }
 

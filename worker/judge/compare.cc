@@ -132,7 +132,8 @@ Comparison CompareExact(const ComparisonInput& input) {
       result.error = error;
     }
     result.max_abs_error = std::max(result.max_abs_error, error);
-    if (expected != 0) result.max_rel_error = std::max(result.max_rel_error, error / std::fabs(static_cast<double>(expected)));
+    if (expected != 0)
+      result.max_rel_error = std::max(result.max_rel_error, error / std::fabs(static_cast<double>(expected)));
   }
   result.scaled_error = sum_squares > 0 ? std::sqrt(error_squares / sum_squares) : std::sqrt(error_squares);
   result.ok = result.mismatched == 0;
@@ -195,8 +196,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const MagnitudeTally& m
   return limits;
 }
 
-void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude, const ScaledThresholds& limits,
-            const ErrorTally& errors, Comparison* result) {
+void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
+            const ScaledThresholds& limits, const ErrorTally& errors, Comparison* result) {
   const double finite = static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1));
   const double rms = std::sqrt(magnitude.squares / finite), rms_error = std::sqrt(errors.squares / finite);
   const double outlier_share = static_cast<double>(errors.outliers) / finite;
@@ -228,17 +229,19 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
     } else if (beyond > 0) {
       result->why = "elements differ by more than rounding explains";
     } else if (!rms_ok) {
-      std::snprintf(text, sizeof text,
-                    "the rms error is %.3g of the output's rms, and %.3g is allowed: every element is close, but all of "
-                    "them together are off as if the work had been done in a lower precision",
-                    result->scaled_error, result->scaled_allowed);
+      std::snprintf(
+          text, sizeof text,
+          "the rms error is %.3g of the output's rms, and %.3g is allowed: every element is close, but all of "
+          "them together are off as if the work had been done in a lower precision",
+          result->scaled_error, result->scaled_allowed);
       result->why = text;
       result->mismatched = errors.outliers;
     } else if (!outliers_ok) {
-      std::snprintf(text, sizeof text,
-                    "%.3g %% of the elements are off by more than 2^-10 of themselves, and %.3g %% may be: small elements "
-                    "are not computed",
-                    100 * outlier_share, 100 * limits.outliers);
+      std::snprintf(
+          text, sizeof text,
+          "%.3g %% of the elements are off by more than 2^-10 of themselves, and %.3g %% may be: small elements "
+          "are not computed",
+          100 * outlier_share, 100 * limits.outliers);
       result->why = text;
       result->mismatched = errors.outliers;
     }
@@ -301,7 +304,8 @@ std::vector<unsigned char> PoisonElement(const wire::DType& type, std::uint32_t 
       break;
     }
     default:
-      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(0x9d ^ (salt >> (8 * (i % 4))));
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<unsigned char>(0x9d ^ (salt >> (8 * (i % 4))));
   }
   return bytes;
 }
@@ -318,7 +322,8 @@ std::vector<std::int64_t> Unravel(std::int64_t flat, const std::vector<std::int6
 float HalfToFloat(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1f, fraction = bits & 0x3ff;
-  if (exponent == 0) return std::bit_cast<float>(sign) + (sign != 0 ? -1.0f : 1.0f) * std::ldexp(static_cast<float>(fraction), -24);
+  if (exponent == 0)
+    return std::bit_cast<float>(sign) + (sign != 0 ? -1.0f : 1.0f) * std::ldexp(static_cast<float>(fraction), -24);
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (fraction << 13));
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
 }

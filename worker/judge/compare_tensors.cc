@@ -41,8 +41,9 @@ at::Tensor Flat(const at::Tensor& tensor) {
 }
 
 // The same two passes as Compare, in torch's words.
-Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& reference_tensor, const at::Tensor& high_tensor,
-                           double reduction, const ReferenceNoise& noise, const Rule& rule) {
+Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& reference_tensor,
+                           const at::Tensor& high_tensor, double reduction, const ReferenceNoise& noise,
+                           const Rule& rule) {
   ComparisonInput input;
   input.elements = reference_tensor.numel();
   input.type = wire::FindDType(ShortType(reference_tensor.scalar_type())).value();
@@ -132,7 +133,8 @@ Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& refer
 
 Comparison CompareTensors(const at::Tensor& got, const at::Tensor& reference, const at::Tensor& high, double reduction,
                           const ReferenceNoise& noise, const Rule& rule) {
-  if (reference.is_cuda() && reference.numel() > kHostElements && (reference.is_floating_point() || reference.is_complex())) {
+  if (reference.is_cuda() && reference.numel() > kHostElements &&
+      (reference.is_floating_point() || reference.is_complex())) {
     return CompareOnDevice(got, reference, high, reduction, noise, rule);
   }
   const at::Tensor host_high = high.defined() ? high.cpu().contiguous() : high;

@@ -31,7 +31,8 @@ class MemoryFile : public SharedBlock {
     }
     // Memory is taken now: running out of it is an error here and would be a SIGBUS later.
     if (int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-      throw std::system_error(error, std::generic_category(), "taking " + std::to_string(bytes) + " bytes of shared memory");
+      throw std::system_error(error, std::generic_category(),
+                              "taking " + std::to_string(bytes) + " bytes of shared memory");
     }
     void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
     if (at == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap of shared memory");

@@ -53,7 +53,8 @@ struct Driver {
     cudaDriverEntryPointQueryResult found;
     void* at = nullptr;
     Check(cudaGetDriverEntryPointByVersion(name, &at, 12000, cudaEnableDefault, &found), name);
-    if (found != cudaDriverEntryPointSuccess || at == nullptr) throw std::runtime_error(std::string("the driver has no ") + name);
+    if (found != cudaDriverEntryPointSuccess || at == nullptr)
+      throw std::runtime_error(std::string("the driver has no ") + name);
     *function = reinterpret_cast<Function>(at);
   }
 };
@@ -127,7 +128,8 @@ __global__ void FillPattern(unsigned char* out, Pattern pattern, std::size_t byt
   for (std::size_t i = words * 16 + first; i < bytes; i += step) out[i] = pattern.bytes[i % 16];
 }
 
-__global__ void CountDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, unsigned int* different) {
+__global__ void CountDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes,
+                               unsigned int* different) {
   const std::size_t words = bytes / 16, step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   bool found = false;
@@ -138,6 +140,18 @@ __global__ void CountDifferent(const unsigned char* a, const unsigned char* b, s
   for (std::size_t i = words * 16 + first; i < bytes; i += step) found = found || a[i] != b[i];
   if (found) atomicOr(different, 1u);
 }
+
+// Keeps the stream busy while the host prepares what is timed: the clock then starts with the work already queued, and
+// what it takes to launch is not counted, for the reference as for the candidate.
+__global__ void Cover(unsigned long long nanoseconds) {
+  unsigned long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do {
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (now - begin < nanoseconds);
+}
+constexpr unsigned long long kCoverNanoseconds =
+    300000;  // a compiled module takes 200 us from call to launch when cold
 
 class CudaOps : public DeviceOps {
  public:
@@ -160,8 +174,9 @@ class CudaOps : public DeviceOps {
     cudaDriverGetVersion(&driver);
     char uuid[64];
     const auto* id = reinterpret_cast<const unsigned char*>(properties_.uuid.bytes);
-    std::snprintf(uuid, sizeof uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1],
-                  id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+    std::snprintf(uuid, sizeof uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0],
+                  id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14],
+                  id[15]);
     return {{"kind", "DEVICE_KIND_CUDA"},
             {"index", ordinal_},
             {"name", properties_.name},
@@ -199,8 +214,8 @@ class CudaOps : public DeviceOps {
   }
   bool Equal(const void* a, const void* b, std::size_t bytes) override {
     Check(cudaMemsetAsync(flag_, 0, sizeof(unsigned int), nullptr), "cudaMemset");
-    CountDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b), bytes,
-                                           flag_);
+    CountDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b),
+                                           bytes, flag_);
     Check(cudaGetLastError(), "comparing device memory");
     unsigned int different = 1;
     ToHost(&different, flag_, sizeof different);
@@ -215,6 +230,7 @@ class CudaOps : public DeviceOps {
     Synchronize();
   }
   double Time(const std::function<void()>& call) override {
+    Cover<<<1, 1>>>(kCoverNanoseconds);
     Check(cudaEventRecord(begin_, nullptr), "cudaEventRecord");
     call();
     Check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
@@ -226,7 +242,8 @@ class CudaOps : public DeviceOps {
 
  private:
   int Blocks(std::size_t bytes) const {
-    return static_cast<int>(std::clamp<std::size_t>(bytes / 4096 + 1, 1, static_cast<std::size_t>(properties_.multiProcessorCount) * 8));
+    return static_cast<int>(
+        std::clamp<std::size_t>(bytes / 4096 + 1, 1, static_cast<std::size_t>(properties_.multiProcessorCount) * 8));
   }
 
   int ordinal_;

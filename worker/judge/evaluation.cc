@@ -1,6 +1,7 @@
 #include "worker/judge/evaluation.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -92,8 +93,8 @@ class Evaluator {
         progress_(progress),
         rule_(settings.rule.value_or(problem.reference->DefaultRule())),
         random_(SecretSeed()),
-        deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                     std::chrono::duration<double>(settings.run_wall))) {}
+        deadline_(Clock::now() +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(settings.run_wall))) {}
 
   EvaluationOutcome Run() {
     EvaluationOutcome outcome;
@@ -131,6 +132,22 @@ class Evaluator {
       if (trials_ > 0) result["correctness"] = CorrectnessReport();
       if (verdict.verdict == "VERDICT_CHEATED" && !timing_.is_null()) result["timing"] = timing_;
       outcome.candidate_gone = verdict.gone;
+    } catch (const ProblemError&) {
+      throw;
+    } catch (const std::exception& error) {
+      // The problem fitted when it was loaded. When the judge now finds the device full, the candidate has filled it.
+      const bool device_full =
+          ops_.cuda() && std::strstr(error.what(), "out of memory") != nullptr && stage_ != "load" && stage_ != "open";
+      if (!device_full) throw;
+      const auto total = ops_.Info()["memory_bytes"].get<double>();
+      const auto left = static_cast<double>(ops_.free_bytes());
+      result["verdict"] = "VERDICT_LIMIT_EXCEEDED";
+      result["reason"] = "the candidate left no device memory for checking its outputs";
+      result["fault"] = {{"stage", stage_},
+                         {"limit", "device_memory_bytes"},
+                         {"limit_set", total},
+                         {"limit_reached", total - left},
+                         {"message", Bounded(error.what(), 500)}};
     }
     result["stages"] = stages;
     return outcome;
@@ -157,13 +174,15 @@ class Evaluator {
         const bool whole = std::strcmp(limit_name, "run_wall_seconds") == 0;
         const double reached = whole ? settings_.run_wall - Left() : Since(begin);
         throw Verdict{"VERDICT_TIMED_OUT",
-                      std::string(whole ? "the candidate's whole run" : "one call of the kernel") + " took longer than " +
-                          Seconds(limit_set) + " (" + limit_name + ")",
+                      std::string(whole ? "the candidate's whole run" : "one call of the kernel") +
+                          " took longer than " + Seconds(limit_set) + " (" + limit_name + ")",
                       {{"stage", stage_}, {"limit", limit_name}, {"limit_set", limit_set}, {"limit_reached", reached}}};
       }
       case wire::ReceiveStatus::kClosed:
-        throw Verdict{"VERDICT_CRASHED", "the candidate's process ended while it was asked to " + Doing(),
-                      {{"stage", stage_}, {"message", received.error}}, true};
+        throw Verdict{"VERDICT_CRASHED",
+                      "the candidate's process ended while it was asked to " + Doing(),
+                      {{"stage", stage_}, {"message", received.error}},
+                      true};
       default:
         throw Protocol(received.error);
     }
@@ -171,7 +190,8 @@ class Evaluator {
     const auto type = body.find("type");
     if (type == body.end() || !type->is_string()) throw Protocol("a frame without a type");
     if (*type == "fail") Fail(body);
-    if (*type != wanted) throw Protocol("\"" + Bounded(type->get<std::string>(), 40) + "\" where \"" + wanted + "\" was due");
+    if (*type != wanted)
+      throw Protocol("\"" + Bounded(type->get<std::string>(), 40) + "\" where \"" + wanted + "\" was due");
     return body;
   }
 
@@ -188,7 +208,8 @@ class Evaluator {
   }
 
   Verdict Protocol(const std::string& what) const {
-    return {"VERDICT_CRASHED", "the candidate's process broke the protocol: " + what,
+    return {"VERDICT_CRASHED",
+            "the candidate's process broke the protocol: " + what,
             {{"stage", stage_}, {"message", "broke the protocol: " + what}}};
   }
 
@@ -205,7 +226,8 @@ class Evaluator {
     }
     if (kind == "cuda_error") {
       fault["cuda_error"] = message;
-      throw Verdict{"VERDICT_CRASHED", "CUDA error while the candidate was asked to " + Doing() + ": " + first_line, fault};
+      throw Verdict{"VERDICT_CRASHED", "CUDA error while the candidate was asked to " + Doing() + ": " + first_line,
+                    fault};
     }
     throw Verdict{"VERDICT_CRASHED", "the candidate failed: " + first_line, fault};
   }
@@ -239,7 +261,8 @@ class Evaluator {
       throw Protocol("\"done\" without one claim per call");
     }
     for (const json& claim : *claims) {
-      if (!claim.is_number_integer() || claim < 0 || claim > 1000000000000000) throw Protocol("a claim that is no time");
+      if (!claim.is_number_integer() || claim < 0 || claim > 1000000000000000)
+        throw Protocol("a claim that is no time");
       reply.claims.push_back(1e-9 * claim.get<double>());
     }
     if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
@@ -270,7 +293,8 @@ class Evaluator {
     }
   }
 
-  std::unique_ptr<Slot> MakeSlot(std::size_t shape_set, std::vector<Leaf> leaves, const std::vector<at::Tensor>& outputs) {
+  std::unique_ptr<Slot> MakeSlot(std::size_t shape_set, std::vector<Leaf> leaves,
+                                 const std::vector<at::Tensor>& outputs) {
     auto slot = std::make_unique<Slot>();
     slot->shape_set = shape_set;
     for (const Leaf& leaf : leaves) {
@@ -370,8 +394,9 @@ class Evaluator {
       if (leaf.scalar) continue;
       const Place& place = slot->in.places[next++];
       if (leaf.tensor.nbytes() != place.bytes) {
-        throw ProblemError("get_inputs() gives tensors of other sizes on each call, so a candidate cannot be given memory "
-                           "for them; make their shapes the same each time");
+        throw ProblemError(
+            "get_inputs() gives tensors of other sizes on each call, so a candidate cannot be given memory "
+            "for them; make their shapes the same each time");
       }
       if (place.bytes > 0) ops_.Copy(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes);
     }
@@ -524,7 +549,8 @@ class Evaluator {
         where = *place;
       }
       const std::string wanted = TypeText(expected.plain[i]);
-      json description{{"index", i}, {"path", Path(i)}, {"expected_type", wanted}, {"elements", expected.plain[i].numel()}};
+      json description{
+          {"index", i}, {"path", Path(i)}, {"expected_type", wanted}, {"elements", expected.plain[i].numel()}};
       const bool scalar = where == "scalar" && expected.plain[i].dim() == 0;
       if (got != wanted || (where != device && !scalar)) {
         const std::string on = where != device && where != "scalar" ? " on " + where : "";
@@ -545,7 +571,8 @@ class Evaluator {
 
   std::string Path(std::size_t i) const { return i < paths_.size() ? paths_[i] : ""; }
   std::string Output(std::size_t i) const {
-    return slots_[0]->out.places.size() == 1 ? "the output" : "output " + (Path(i).empty() ? std::to_string(i) : Path(i));
+    return slots_[0]->out.places.size() == 1 ? "the output"
+                                             : "output " + (Path(i).empty() ? std::to_string(i) : Path(i));
   }
 
   json Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared) const {
@@ -576,7 +603,8 @@ class Evaluator {
     if (compared.worst >= 0) {
       char figures[200];
       std::snprintf(figures, sizeof figures, ", worst at %s: expected %.9g, got %.9g",
-                    json(Unravel(compared.worst, expected.sizes().vec())).dump().c_str(), compared.expected, compared.got);
+                    json(Unravel(compared.worst, expected.sizes().vec())).dump().c_str(), compared.expected,
+                    compared.got);
       text += figures;
       if (std::isnan(compared.got) && compared.mismatched > 0) text += Unwritten(got);
     }
@@ -587,7 +615,8 @@ class Evaluator {
   static std::string Unwritten(const at::Tensor& got) {
     if (!got.is_floating_point()) return "";
     const std::int64_t count = at::isnan(got).sum().item<std::int64_t>();
-    return " (" + std::to_string(count) + " elements are NaN; outputs are filled with NaN before the kernel runs, so these "
+    return " (" + std::to_string(count) +
+           " elements are NaN; outputs are filled with NaN before the kernel runs, so these "
            "may never have been written)";
   }
 
@@ -620,18 +649,20 @@ class Evaluator {
       std::snprintf(text, sizeof text, "|got - expected| <= %g + %g * |expected|, integers and bool exact", rule_.atol,
                     rule_.rtol);
     } else {
-      std::snprintf(text, sizeof text,
-                    "scaled: rms error at most %.3g of the output's rms, no element beyond %g times that plus its slack, "
-                    "against %s; integers and bool exact",
-                    worst_allowed_, kTailFactor,
-                    problem_.double_seconds >= 0 ? "the reference in float64" : "the reference as written");
+      std::snprintf(
+          text, sizeof text,
+          "scaled: rms error at most %.3g of the output's rms, no element beyond %g times that plus its slack, "
+          "against %s; integers and bool exact",
+          worst_allowed_, kTailFactor,
+          problem_.double_seconds >= 0 ? "the reference in float64" : "the reference as written");
     }
     return text;
   }
 
   json CorrectnessReport() const {
     json report{{"trials", trials_}, {"trials_passed", trials_passed_}, {"rule", RuleText()}, {"outputs", outputs_}};
-    json tolerance{{"mode", rule_.mode == RuleMode::kScaled ? "TOLERANCE_MODE_SCALED" : "TOLERANCE_MODE_ABSOLUTE_RELATIVE"}};
+    json tolerance{
+        {"mode", rule_.mode == RuleMode::kScaled ? "TOLERANCE_MODE_SCALED" : "TOLERANCE_MODE_ABSOLUTE_RELATIVE"}};
     if (rule_.mode == RuleMode::kAbsoluteRelative) {
       tolerance["atol"] = rule_.atol;
       tolerance["rtol"] = rule_.rtol;
@@ -717,7 +748,8 @@ class Evaluator {
   // on a CPU short beside the time for which a busy machine leaves a process alone.
   SlopeResult Slope(double call, int rounds, double span) {
     SlopeResult slope;
-    slope.k = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span / std::max(call, 1e-7))), 1, kMaxBatch / 2);
+    slope.k =
+        std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span / std::max(call, 1e-7))), 1, kMaxBatch / 2);
     std::vector<double> slopes, hidden;
     for (int round = 0; round < rounds; ++round) {
       const SpanTimes one = Span(slope.k), two = Span(2 * slope.k);
@@ -780,9 +812,10 @@ class Evaluator {
     // The judge's own clock says how long a call is before any claim is used.
     const SlopeResult first = Slope(call, 5, 0.002);
     const double true_call = std::max(first.seconds, 0.0);
-    batch_ = std::max(call, true_call) < BatchBelow()
-                 ? std::clamp<std::size_t>(static_cast<std::size_t>(0.005 / std::max({call, true_call, 1e-7})), 2, kMaxBatch)
-                 : 1;
+    batch_ =
+        std::max(call, true_call) < BatchBelow()
+            ? std::clamp<std::size_t>(static_cast<std::size_t>(0.005 / std::max({call, true_call, 1e-7})), 2, kMaxBatch)
+            : 1;
     std::vector<double> claims;
     time_begin_ = Clock::now();
     draw_spent_ = 0;
@@ -897,8 +930,8 @@ class Evaluator {
       *slope = Slope(std::max(claimed, slope->seconds), 5 + 2 * attempt, (ops_.cuda() ? 0.01 : 0.002) * (1 << attempt));
       char text[400];
       const double unclaimed = Median(unclaimed_), trip = std::max(round_trip, RoundTrip());
-      // A Python candidate copies its outputs after its clock stopped; how long that may take is not known here.
-      const double answer_slack = settings_.python_candidate ? 0.5 : 0.25;
+      // Not asked of a Python candidate, which copies its outputs after its clock stopped, nor on a GPU, where
+      // switching between two processes' contexts takes longer than most kernels.
       evidence.clear();
       if (slope->hidden > 0.25 * slope->seconds + grain) {
         std::snprintf(text, sizeof text,
@@ -906,22 +939,25 @@ class Evaluator {
                       slope->k, 2 * slope->k, slope->seconds, slope->hidden);
         evidence = text;
       } else if (claimed < share * slope->smallest - grain && quick < share * slope->smallest - grain) {
-        std::snprintf(text, sizeof text,
-                      "the candidate claims %.4g s for single calls; on the judge's clock a call in a row of %zu takes at "
-                      "least %.4g s",
-                      claimed, slope->k, slope->smallest);
+        std::snprintf(
+            text, sizeof text,
+            "the candidate claims %.4g s for single calls; on the judge's clock a call in a row of %zu takes at "
+            "least %.4g s",
+            claimed, slope->k, slope->smallest);
         evidence = text;
-      } else if (!settings_.python_candidate && unclaimed > 2 * trip + answer_slack * claimed + 200e-6) {
-        std::snprintf(text, sizeof text,
-                      "single calls claim %.4g s and take %.4g s longer than that to be answered, where an empty request "
-                      "takes %.4g s",
-                      claimed, unclaimed, trip);
+      } else if (!ops_.cuda() && !settings_.python_candidate && unclaimed > 2 * trip + 0.25 * claimed + 200e-6) {
+        std::snprintf(
+            text, sizeof text,
+            "single calls claim %.4g s and take %.4g s longer than that to be answered, where an empty request "
+            "takes %.4g s",
+            claimed, unclaimed, trip);
         evidence = text;
       }
       if (evidence.empty()) return;
     }
     timing_ = {{"claimed_median_seconds", claimed}, {"slope_seconds", slope->seconds}, {"slope_k", slope->k}};
-    throw Verdict{"VERDICT_CHEATED", "the time that the candidate claims contradicts the judge's clock",
+    throw Verdict{"VERDICT_CHEATED",
+                  "the time that the candidate claims contradicts the judge's clock",
                   {{"stage", "time"}, {"evidence", evidence}}};
   }
 
@@ -970,7 +1006,8 @@ class Evaluator {
     }
     std::string method = "duet, ";
     if (ops_.cuda()) {
-      method += batch_ == 1 ? "cold L2, CUDA events checked by slope" : "batches of " + std::to_string(batch_) + " on the judge's clock";
+      method += batch_ == 1 ? "cold L2, CUDA events checked by slope"
+                            : "batches of " + std::to_string(batch_) + " on the judge's clock";
     } else {
       method += batch_ == 1 ? "CLOCK_MONOTONIC around each call, checked by slope"
                             : "batches of " + std::to_string(batch_) + " on the judge's clock";
@@ -1030,18 +1067,30 @@ class Evaluator {
 
 std::string ShortType(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return "float32";
-    case at::kDouble: return "float64";
-    case at::kHalf: return "float16";
-    case at::kBFloat16: return "bfloat16";
-    case at::kLong: return "int64";
-    case at::kInt: return "int32";
-    case at::kShort: return "int16";
-    case at::kChar: return "int8";
-    case at::kByte: return "uint8";
-    case at::kBool: return "bool";
-    case at::kComplexFloat: return "complex64";
-    case at::kComplexDouble: return "complex128";
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kBFloat16:
+      return "bfloat16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kShort:
+      return "int16";
+    case at::kChar:
+      return "int8";
+    case at::kByte:
+      return "uint8";
+    case at::kBool:
+      return "bool";
+    case at::kComplexFloat:
+      return "complex64";
+    case at::kComplexDouble:
+      return "complex128";
     default:
       throw ProblemError(std::string("a tensor of type ") + c10::toString(type) +
                          " cannot be handed to a candidate; use float, int, bool or complex types");
@@ -1071,7 +1120,8 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
     } else if (member->is_string()) {
       value = std::strtod(member->get<std::string>().c_str(), nullptr);
     }
-    if (!std::isfinite(value) || value < 0) throw std::runtime_error(std::string("option ") + name + " must be a number from 0");
+    if (!std::isfinite(value) || value < 0)
+      throw std::runtime_error(std::string("option ") + name + " must be a number from 0");
     return value;
   };
   auto set = [](double value, auto* field) {
@@ -1113,7 +1163,7 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
 
 EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel candidate,
                            const EvaluationSettings& settings, const Progress& progress) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   return Evaluator(problem, ops, std::move(candidate), settings, progress).Run();
 }
 

@@ -4,11 +4,10 @@
 
 #include <chrono>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "common/wire/channel.h"
 #include "worker/judge/compare.h"
@@ -54,7 +53,7 @@ EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel
                            const EvaluationSettings& settings, const Progress& progress);
 
 std::string ShortType(at::ScalarType type);
-std::string TypeText(const at::Tensor& tensor);   // "float32[4,8]"
+std::string TypeText(const at::Tensor& tensor);  // "float32[4,8]"
 std::uint64_t SecretSeed();
 
 // Tensor(s) from the device, compared there when large. `high` may be undefined.

@@ -2,6 +2,7 @@
 // connects it to. docs/protocol.md says what it speaks.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -9,8 +10,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cmath>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -103,8 +104,7 @@ std::string FirstLine(std::string text) {
 
 class Judge {
  public:
-  Judge(Arguments arguments, wire::Channel channel)
-      : arguments_(std::move(arguments)), channel_(std::move(channel)) {
+  Judge(Arguments arguments, wire::Channel channel) : arguments_(std::move(arguments)), channel_(std::move(channel)) {
     cuda_ = arguments_.device != "cpu";
     index_ = arguments_.device.size() > 5 ? std::atoi(arguments_.device.c_str() + 5) : 0;
   }
@@ -168,7 +168,8 @@ class Judge {
     }
     if (format == "PROBLEM_FORMAT_NATIVE" || format == 2) return MakeNativeReference(options);
     if (format != "PROBLEM_FORMAT_KERNELBENCH" && format != 1) {
-      throw ProblemError("unknown problem format " + format.dump() + "; .py (KernelBench) and .toml (native) are known");
+      throw ProblemError("unknown problem format " + format.dump() +
+                         "; .py (KernelBench) and .toml (native) are known");
     }
     const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libgrove-judge-python.so";
     // Global: Python's own extension modules take the interpreter's symbols from here.
@@ -210,7 +211,7 @@ class Judge {
                "");
         std::_Exit(1);
       });
-      at::NoGradGuard no_grad;
+      c10::NoGradGuard no_grad;
       problem_.reference = MakeReference(body.at("problem"));
       Reference& reference = *problem_.reference;
       auto begin = Clock::now();
@@ -229,7 +230,8 @@ class Judge {
       std::int64_t bytes = 0;
       for (const Leaf& leaf : leaves) bytes += leaf.scalar ? 0 : static_cast<std::int64_t>(leaf.tensor.nbytes());
       for (const auto& [name, tensor] : reference.Parameters()) {
-        parameters.push_back({{"dtype", ShortType(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"name", name}});
+        parameters.push_back(
+            {{"dtype", ShortType(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"name", name}});
         bytes += static_cast<std::int64_t>(tensor.nbytes());
       }
       auto call = reference.Prepare(leaves, Mode::kEager);
@@ -268,7 +270,8 @@ class Judge {
     } catch (const std::exception& error) {
       problem_ = {};
       const std::string text = error.what();
-      const bool memory = text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
+      const bool memory =
+          text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
       Failed(id, memory ? "problem" : "infrastructure",
              memory ? "the problem does not fit in memory: " + FirstLine(text) : FirstLine(text), text);
     }
@@ -283,8 +286,7 @@ class Judge {
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
         Say({{"type", "progress"}, {"id", id}, {"stage", stage}, {"detail", detail}});
       };
-      EvaluationOutcome outcome =
-          Evaluate(problem_, *ops_, wire::Channel(std::move(fds[0])), settings, progress);
+      EvaluationOutcome outcome = Evaluate(problem_, *ops_, wire::Channel(std::move(fds[0])), settings, progress);
       outcome.result["device"] = device_;
       Say({{"type", "result"},
            {"id", id},

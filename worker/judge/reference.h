@@ -3,14 +3,14 @@
 // Owned and used by the judge's main thread.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
-#include <nlohmann/json.hpp>
 
 #include "worker/judge/compare.h"
 
@@ -28,10 +28,10 @@ class __attribute__((visibility("default"))) ProblemError : public std::runtime_
 struct Leaf {
   at::Tensor tensor;  // defined for tensors: contiguous, on the device
   bool scalar = false;
-  std::string dtype;  // torch's short name
-  double number = 0;             // float64 scalars
-  std::int64_t integer = 0;      // int64 and bool scalars
-  std::string name;   // of the argument, where known
+  std::string dtype;         // torch's short name
+  double number = 0;         // float64 scalars
+  std::int64_t integer = 0;  // int64 and bool scalars
+  std::string name;          // of the argument, where known
 };
 
 enum class Mode {

@@ -1,5 +1,6 @@
 // Native problems: a TOML file with TorchScript text. docs/problems.md has the format.
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/jit.h>
@@ -26,11 +27,18 @@ namespace {
 }
 
 at::ScalarType TorchType(std::string_view name) {
-  static const std::map<std::string_view, at::ScalarType> kTypes{
-      {"float32", at::kFloat}, {"float64", at::kDouble}, {"float16", at::kHalf},   {"bfloat16", at::kBFloat16},
-      {"int64", at::kLong},    {"int32", at::kInt},      {"int16", at::kShort},    {"int8", at::kChar},
-      {"uint8", at::kByte},    {"bool", at::kBool},      {"complex64", at::kComplexFloat},
-      {"complex128", at::kComplexDouble}};
+  static const std::map<std::string_view, at::ScalarType> kTypes{{"float32", at::kFloat},
+                                                                 {"float64", at::kDouble},
+                                                                 {"float16", at::kHalf},
+                                                                 {"bfloat16", at::kBFloat16},
+                                                                 {"int64", at::kLong},
+                                                                 {"int32", at::kInt},
+                                                                 {"int16", at::kShort},
+                                                                 {"int8", at::kChar},
+                                                                 {"uint8", at::kByte},
+                                                                 {"bool", at::kBool},
+                                                                 {"complex64", at::kComplexFloat},
+                                                                 {"complex128", at::kComplexDouble}};
   return kTypes.at(name);
 }
 
@@ -104,10 +112,11 @@ InputSpec ParseInput(const std::string& file, const toml::table& node, const std
   const std::string dtype = table.Get<std::string>("dtype", "text").value_or("float32");
   auto type = wire::FindDType(dtype);
   if (!type) {
-    Complain(file, node.get("dtype"),
-             "unknown dtype \"" + dtype +
-                 "\"; known are float32, float64, float16, bfloat16, int64, int32, int16, int8, uint8, bool, complex64, "
-                 "complex128");
+    Complain(
+        file, node.get("dtype"),
+        "unknown dtype \"" + dtype +
+            "\"; known are float32, float64, float16, bfloat16, int64, int32, int16, int8, uint8, bool, complex64, "
+            "complex128");
   }
   spec.type = *type;
   auto shape = table.Shape("shape");
@@ -142,8 +151,8 @@ InputSpec ParseInput(const std::string& file, const toml::table& node, const std
              "unknown distribution \"" + spec.distribution + "\"; known are normal, uniform, integers, constant");
   }
   if (exact && (spec.distribution == "normal" || spec.distribution == "uniform")) {
-    Complain(file, node.get("distribution"), "distribution \"" + spec.distribution + "\" gives no " + dtype +
-                                                 "; use integers or constant");
+    Complain(file, node.get("distribution"),
+             "distribution \"" + spec.distribution + "\" gives no " + dtype + "; use integers or constant");
   }
   table.Finish();
   return spec;
@@ -157,7 +166,7 @@ class NativeCall : public Call {
       : function_(function), arguments_(std::move(arguments)) {}
   void Run() override {
     torch::jit::Stack stack = arguments_;
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     function_.run(stack);
     result_ = stack.empty() ? c10::IValue() : std::move(stack.back());
   }
@@ -177,10 +186,12 @@ class NativeCall : public Call {
       paths.push_back(path);
     } else if (value.isTuple()) {
       const auto& elements = value.toTupleRef().elements();
-      for (std::size_t i = 0; i < elements.size(); ++i) Flatten(elements[i], path + "[" + std::to_string(i) + "]", outputs);
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        Flatten(elements[i], path + "[" + std::to_string(i) + "]", outputs);
     } else if (value.isList()) {
       const auto elements = value.toListRef();
-      for (std::size_t i = 0; i < elements.size(); ++i) Flatten(elements[i], path + "[" + std::to_string(i) + "]", outputs);
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        Flatten(elements[i], path + "[" + std::to_string(i) + "]", outputs);
     } else if (value.isGenericDict()) {
       for (const auto& entry : value.toGenericDict()) {
         std::ostringstream key;
@@ -216,8 +227,8 @@ class NativeReference : public Reference {
     try {
       root = toml::parse(options.source, name_ + ".toml");
     } catch (const toml::parse_error& error) {
-      throw ProblemError(name_ + ".toml line " + std::to_string(error.source().begin.line) + ": not TOML: " +
-                         std::string(error.description()));
+      throw ProblemError(name_ + ".toml line " + std::to_string(error.source().begin.line) +
+                         ": not TOML: " + std::string(error.description()));
     }
     Parse(root);
     try {
@@ -276,7 +287,8 @@ class NativeReference : public Reference {
   nlohmann::json Structure() const override { return structure_; }
 
   std::unique_ptr<Call> Prepare(const std::vector<Leaf>& leaves, Mode mode) override {
-    if (mode == Mode::kCompile) throw std::runtime_error("torch.compile needs Python, and this is a TorchScript problem");
+    if (mode == Mode::kCompile)
+      throw std::runtime_error("torch.compile needs Python, and this is a TorchScript problem");
     std::vector<c10::IValue> arguments;
     auto tensor = [mode](const at::Tensor& value) {
       if (mode != Mode::kDouble) return value;
@@ -374,10 +386,12 @@ class NativeReference : public Reference {
       const toml::node* node = table.Find(key);
       if (node == nullptr) return;
       const toml::array* list = node->as_array();
-      if (list == nullptr) Complain(name_, node, std::string("\"") + key + "\" must be a list of tables: [[" + key + "]]");
+      if (list == nullptr)
+        Complain(name_, node, std::string("\"") + key + "\" must be a list of tables: [[" + key + "]]");
       for (const toml::node& item : *list) {
         const toml::table* entry = item.as_table();
-        if (entry == nullptr) Complain(name_, &item, std::string("\"") + key + "\" must be a list of tables: [[" + key + "]]");
+        if (entry == nullptr)
+          Complain(name_, &item, std::string("\"") + key + "\" must be a list of tables: [[" + key + "]]");
         use(*entry);
       }
     };
@@ -400,8 +414,9 @@ class NativeReference : public Reference {
             set[spec.name] = Table::ParseShape(name_, node, spec.name);
           }
           if (!known) {
-            Complain(name_, &node, "unknown key \"" + std::string(name.str()) + "\" in [[" + key +
-                                       "]]; its keys are names of [[inputs]] that have a shape");
+            Complain(name_, &node,
+                     "unknown key \"" + std::string(name.str()) + "\" in [[" + key +
+                         "]]; its keys are names of [[inputs]] that have a shape");
           }
         }
         shape_sets_.push_back(std::move(set));

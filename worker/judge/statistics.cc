@@ -58,7 +58,8 @@ std::uint64_t Random::Next() {
 std::uint64_t Random::Below(std::uint64_t bound) {
   // Rejection keeps it even; a bound of 0 is a caller's mistake and gives 0.
   if (bound == 0) return 0;
-  const std::uint64_t limit = std::numeric_limits<std::uint64_t>::max() - std::numeric_limits<std::uint64_t>::max() % bound;
+  const std::uint64_t limit =
+      std::numeric_limits<std::uint64_t>::max() - std::numeric_limits<std::uint64_t>::max() % bound;
   for (;;) {
     const std::uint64_t value = Next();
     if (value < limit) return value % bound;

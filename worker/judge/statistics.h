@@ -6,8 +6,8 @@
 
 namespace grove::judge {
 
-double Median(std::vector<double> values);                 // NaN of nothing
-double Quantile(std::vector<double> values, double q);     // linear between neighbours; NaN of nothing
+double Median(std::vector<double> values);              // NaN of nothing
+double Quantile(std::vector<double> values, double q);  // linear between neighbours; NaN of nothing
 
 struct RatioEstimate {
   double speedup = 0, low = 0, high = 0;

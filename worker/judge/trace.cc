@@ -1,6 +1,7 @@
 #include "worker/judge/trace.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -19,9 +20,9 @@ using nlohmann::json;
 using torch::jit::Node;
 using torch::jit::Value;
 
-constexpr std::size_t kMaxOps = 20000;        // a graph beyond this serves nobody
-constexpr std::int64_t kMaxFolded = 4096;     // elements of a shape computation that is folded away
-constexpr double kUnknownReduction = 1024;    // without a graph: a common hidden size
+constexpr std::size_t kMaxOps = 20000;      // a graph beyond this serves nobody
+constexpr std::int64_t kMaxFolded = 4096;   // elements of a shape computation that is folded away
+constexpr double kUnknownReduction = 1024;  // without a graph: a common hidden size
 
 json Number(double value) {
   if (std::isnan(value)) return "NaN";
@@ -169,8 +170,9 @@ class GraphReader {
       for (const Value* input : node->inputs()) {
         auto constant = constants_.find(input);
         if (constant == constants_.end()) return node->kind() == c10::prim::TupleConstruct;
-        if (ints) integers.push_back(constant->second.isTensor() ? constant->second.toTensor().item<std::int64_t>()
-                                                                  : constant->second.toInt());
+        if (ints)
+          integers.push_back(constant->second.isTensor() ? constant->second.toTensor().item<std::int64_t>()
+                                                         : constant->second.toInt());
         if (floats) numbers.push_back(constant->second.toDouble());
       }
       if (ints) {
@@ -216,7 +218,8 @@ class GraphReader {
     if (kind == "aten::contiguous") {
       auto type = node->input(0)->type()->cast<c10::TensorType>();
       if (!type || !type->strides().concrete_sizes() ||
-          *type->strides().concrete_sizes() != node->output()->type()->expect<c10::TensorType>()->strides().concrete_sizes()) {
+          *type->strides().concrete_sizes() !=
+              node->output()->type()->expect<c10::TensorType>()->strides().concrete_sizes()) {
         return false;
       }
     }
@@ -238,10 +241,12 @@ class GraphReader {
     };
     if (has("conv") && shapes.size() >= 2) {
       const double fan = Elements(shapes[1]);
-      return shapes[1].empty() ? fan : fan / std::max<double>(static_cast<double>(std::min(shapes[1][0], shapes[1][1])), 1);
+      return shapes[1].empty() ? fan
+                               : fan / std::max<double>(static_cast<double>(std::min(shapes[1][0], shapes[1][1])), 1);
     }
     if (has("addmm") || has("baddbmm") || has("addmv")) return shapes.size() > 1 ? last(shapes[1]) : 1;
-    if (has("matmul") || has("::mm") || has("::bmm") || has("linear") || has("::mv") || has("::dot")) return last(shapes[0]);
+    if (has("matmul") || has("::mm") || has("::bmm") || has("linear") || has("::mv") || has("::dot"))
+      return last(shapes[0]);
     if (has("einsum") || has("attention")) {
       double largest = 1;
       for (const auto& shape : shapes) {
@@ -261,7 +266,8 @@ class GraphReader {
     if (has("batch_norm") && shapes[0].size() > 1) {
       return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][1]), 1);
     }
-    if (has("sum") || has("mean") || has("norm") || has("var") || has("std") || has("pool") || has("prod") || has("loss")) {
+    if (has("sum") || has("mean") || has("norm") || has("var") || has("std") || has("pool") || has("prod") ||
+        has("loss")) {
       double smallest = Elements(shapes[0]);
       for (const Value* output : node->outputs()) {
         if (auto sizes = Sizes(output)) smallest = std::min(smallest, std::max(Elements(*sizes), 1.0));
@@ -288,7 +294,7 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
   TraceResult result;
   bool begun = false;
   try {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     torch::jit::Stack inputs;
     std::vector<std::size_t> numbers;  // leaf of each tensor input
     for (std::size_t i = 0; i < leaves.size(); ++i) {

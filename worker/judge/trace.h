@@ -1,10 +1,9 @@
 // The reference's graph: straight-line operations with the shapes that the problem's inputs give.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "worker/judge/reference.h"
 

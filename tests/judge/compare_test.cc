@@ -1,0 +1,228 @@
+#include "worker/judge/compare.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "worker/judge/statistics.h"
+
+namespace grove::judge {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+wire::DType Type(const char* name) { return wire::FindDType(name).value(); }
+
+double Gaussian(Random* random) {
+  const double u = 1 - random->Uniform(), v = random->Uniform();
+  return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+}
+
+struct Case {
+  std::vector<float> got, reference;
+  std::vector<double> high;
+};
+
+Comparison Judge(const Case& c, const Rule& rule = {}, double reduction = 1, bool with_high = true) {
+  ComparisonInput input;
+  input.got = c.got.data();
+  input.reference = c.reference.data();
+  input.high = with_high ? c.high.data() : nullptr;
+  input.elements = static_cast<std::int64_t>(c.got.size());
+  input.type = Type("float32");
+  input.reduction = reduction;
+  return Compare(input, rule);
+}
+
+Case Same(std::vector<double> values) {
+  Case c;
+  for (double value : values) {
+    c.reference.push_back(static_cast<float>(value));
+    c.high.push_back(value);
+  }
+  c.got = c.reference;
+  return c;
+}
+
+// Rounds to the 11 significant bits of float16 (the range does not matter here).
+float Half(float value) {
+  int exponent;
+  const float fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(fraction * 2048) / 2048, exponent);
+}
+
+// Dot products of uniform values: reference in blocks, candidate in one run or from rounded inputs.
+Case Dots(int k, int n, bool lowered, bool normal, std::uint64_t seed) {
+  Random random(seed);
+  Case c;
+  std::vector<float> a(static_cast<std::size_t>(k)), b(a.size());
+  for (int i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      a[j] = static_cast<float>(normal ? Gaussian(&random) : random.Uniform());
+      b[j] = static_cast<float>(normal ? Gaussian(&random) : random.Uniform());
+    }
+    double exact = 0;
+    float straight = 0, blocked = 0, block = 0, low = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      exact += static_cast<double>(a[j]) * b[j];
+      straight += a[j] * b[j];
+      block += a[j] * b[j];
+      low += Half(a[j]) * Half(b[j]);
+      if (j % 256 == 255) {
+        blocked += block;
+        block = 0;
+      }
+    }
+    c.reference.push_back(blocked + block);
+    c.high.push_back(exact);
+    c.got.push_back(lowered ? low : straight);
+  }
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("An equal output passes every rule", "[compare]") {
+  Comparison result = Judge(Same({1, -2, 3, 0}));
+  CHECK(result.ok);
+  CHECK(result.passes_1e4);
+  CHECK(result.passes_1e2);
+  CHECK(result.mismatched == 0);
+  CHECK(result.worst == -1);
+}
+
+TEST_CASE("Zeros do not pass for a softmax, whose values are far below 1e-2", "[compare]") {
+  Random random(7);
+  Case c;
+  double total = 0;
+  for (int i = 0; i < 65536; ++i) {
+    c.high.push_back(std::exp(Gaussian(&random)));
+    total += c.high.back();
+  }
+  for (double& value : c.high) {
+    value /= total;
+    c.reference.push_back(static_cast<float>(value));
+  }
+  c.got.assign(c.high.size(), 0.0f);
+  Comparison result = Judge(c, {}, 65536);
+  CHECK_FALSE(result.ok);
+  CHECK(result.passes_1e2);
+}
+
+TEST_CASE("An honest float32 sum in another order passes, and inputs rounded to half precision do not", "[compare]") {
+  const int k = GENERATE(363, 1024, 4096);
+  const bool normal = GENERATE(false, true);
+  CAPTURE(k, normal);
+  CHECK(Judge(Dots(k, 400, false, normal, 11), {}, k).ok);
+  Comparison lowered = Judge(Dots(k, 400, true, normal, 11), {}, k);
+  CHECK_FALSE(lowered.ok);
+  INFO(lowered.why);
+}
+
+TEST_CASE("A float32 candidate passes against a reference that used TF32", "[compare]") {
+  Case c = Dots(363, 400, true, true, 3);
+  std::swap(c.got, c.reference);
+  CHECK(Judge(c, {}, 363).ok);
+}
+
+TEST_CASE("Small elements that were never computed are found beside large ones", "[compare]") {
+  Case c = Same({});
+  Random random(5);
+  for (int i = 0; i < 10000; ++i) {
+    const double value = std::exp(8 * Gaussian(&random));
+    c.high.push_back(value);
+    c.reference.push_back(static_cast<float>(value));
+    c.got.push_back(value < 1e-3 ? 0.0f : static_cast<float>(value));
+  }
+  Comparison result = Judge(c);
+  CHECK_FALSE(result.ok);
+}
+
+TEST_CASE("One wrong element among a million is found and named", "[compare]") {
+  Random random(9);
+  Case c;
+  for (int i = 0; i < 1000000; ++i) {
+    c.high.push_back(Gaussian(&random));
+    c.reference.push_back(static_cast<float>(c.high.back()));
+  }
+  c.got = c.reference;
+  c.got[345678] += 0.01f;
+  Comparison result = Judge(c);
+  CHECK_FALSE(result.ok);
+  CHECK(result.worst == 345678);
+  CHECK(result.mismatched == 1);
+  CHECK(Unravel(result.worst, {1000, 1000}) == std::vector<std::int64_t>{345, 678});
+}
+
+TEST_CASE("NaN and infinities must stand where the reference has them", "[compare]") {
+  Case c = Same({kNan, kInfinity, -kInfinity, 1});
+  CHECK(Judge(c).ok);
+  c.got[3] = static_cast<float>(kNan);
+  CHECK_FALSE(Judge(c).ok);
+  CHECK(Judge(c).worst == 3);
+  c = Same({kNan, kInfinity, -kInfinity, 1});
+  c.got[0] = 0;
+  CHECK_FALSE(Judge(c).ok);
+  c = Same({kNan, kInfinity, -kInfinity, 1});
+  c.got[1] = static_cast<float>(-kInfinity);
+  CHECK_FALSE(Judge(c).ok);
+  CHECK_FALSE(Judge(c, {RuleMode::kAbsoluteRelative, 1e9, 1e9}).ok);
+}
+
+TEST_CASE("The absolute and relative rule is KernelBench's", "[compare]") {
+  Case c = Same({100, 0});
+  c.got[0] = 100.9f;
+  CHECK(Judge(c, {RuleMode::kAbsoluteRelative, 1e-2, 1e-2}).ok);
+  CHECK_FALSE(Judge(c, {RuleMode::kAbsoluteRelative, 1e-4, 1e-4}).ok);
+  c = Same({100, 0});
+  c.got[1] = 0.009f;
+  CHECK(Judge(c, {RuleMode::kAbsoluteRelative, 1e-2, 0}).ok);
+  CHECK_FALSE(Judge(c, {RuleMode::kAbsoluteRelative, 0, 1}).ok);
+}
+
+TEST_CASE("Integers and booleans are exact", "[compare]") {
+  std::vector<std::int64_t> reference{1, 1LL << 60, 3}, got{1, (1LL << 60) + 1, 3};
+  ComparisonInput input{got.data(), reference.data(), nullptr, 3, Type("int64"), 1, {}};
+  Comparison result = Compare(input, {RuleMode::kAbsoluteRelative, 1, 1});
+  CHECK_FALSE(result.ok);
+  CHECK(result.mismatched == 1);
+  CHECK(result.worst == 1);
+}
+
+TEST_CASE("An output left as it was poisoned fails for every element type", "[compare]") {
+  for (const char* name : {"float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",
+                           "bool", "complex64", "complex128"}) {
+    CAPTURE(name);
+    const wire::DType type = Type(name);
+    std::vector<unsigned char> reference(type.bytes() * 64, 0), got;
+    for (int i = 0; i < 64; ++i) {
+      auto poison = PoisonElement(type, 0x12345678);
+      got.insert(got.end(), poison.begin(), poison.end());
+    }
+    ComparisonInput input{got.data(), reference.data(), nullptr, 64, type, 1, {}};
+    Comparison result = Compare(input, {});
+    CHECK_FALSE(result.ok);
+    CHECK(result.mismatched == 64);
+  }
+}
+
+TEST_CASE("Half and bfloat16 read as their definition says", "[compare]") {
+  CHECK(HalfToFloat(0x3c00) == 1.0f);
+  CHECK(HalfToFloat(0xc000) == -2.0f);
+  CHECK(HalfToFloat(0x0001) == std::ldexp(1.0f, -24));
+  CHECK(HalfToFloat(0x8001) == -std::ldexp(1.0f, -24));
+  CHECK(HalfToFloat(0x7bff) == 65504.0f);
+  CHECK(std::isinf(HalfToFloat(0x7c00)));
+  CHECK(std::isnan(HalfToFloat(0x7e00)));
+  CHECK(std::signbit(HalfToFloat(0x8000)));
+  CHECK(BfloatToFloat(0x3f80) == 1.0f);
+  for (int exponent = -14; exponent <= 15; ++exponent) {
+    for (int fraction = 0; fraction < 1024; ++fraction) {
+      const auto bits = static_cast<std::uint16_t>((exponent + 15) << 10 | fraction);
+      REQUIRE(HalfToFloat(bits) == std::ldexp(1.0f + static_cast<float>(fraction) / 1024, exponent));
+    }
+  }
+}
+
+}  // namespace grove::judge
