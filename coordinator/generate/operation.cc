@@ -168,6 +168,8 @@ class Recogniser {
       if (text == "-inf" || text == "-Infinity") return Constant(-std::numeric_limits<double>::infinity());
       return Opaque(absl::StrCat("value ", text));
     }
+    if (json == "Infinity") return Constant(std::numeric_limits<double>::infinity());  // JSON has no number for it
+    if (json == "-Infinity") return Constant(-std::numeric_limits<double>::infinity());
     if (json.is_array()) {  // a list of constants, perhaps with value names among them
       for (Json& each : json) {
         if (!each.is_string()) continue;

@@ -1,7 +1,7 @@
 #include "coordinator/generate/operation.h"
 
 #include <catch2/catch.hpp>
-#include <map>
+#include <limits>
 
 #include "tests/catalogue/graph_fixture.h"
 
@@ -116,6 +116,17 @@ TEST_CASE("An empty, garbled or huge graph is refused and does no harm", "[opera
   description = LoadGraph("relu").description;
   for (int i = 0; i < 3000; ++i) *description.add_graph() = description.graph(0);
   CHECK(!Recognise(description).ok());
+}
+
+TEST_CASE("An infinite bound comes as text and is a number", "[operation]") {
+  auto description = LoadGraph("relu").description;
+  description.mutable_graph(0)->set_kind("aten::clamp");
+  description.mutable_graph(0)->add_inputs("0");
+  description.mutable_graph(0)->add_inputs("\"Infinity\"");
+  auto spec = Recognise(description);
+  REQUIRE(spec.ok());
+  CHECK(spec->epilogue.nodes.back().op == "clamp");
+  CHECK(spec->epilogue.nodes.back().params == std::vector<double>{0, std::numeric_limits<double>::infinity()});
 }
 
 TEST_CASE("Half precision is refused by name", "[operation]") {
