@@ -30,6 +30,7 @@
 #include "coordinator/generate/catalogue/catalogue.h"
 #include "coordinator/generate/factory.h"
 #include "coordinator/generate/operation.h"
+#include "coordinator/generate/usage_status.h"
 #include "coordinator/llm/settings.h"
 #include "coordinator/rpc/services.h"
 #include "coordinator/search/policy.h"
@@ -245,6 +246,7 @@ int Main(int argc, char** argv) {
     if (!made.ok()) return made.status();
     return std::shared_ptr<generate::Generator>(*std::move(made));
   };
+  parts.usage_of = generate::UsageOf;
   parts.recognise_operation = generate::RecogniseOperation;
   parts.make_policy = search::MakeBranchingPolicy;
   parts.with_defaults = search::WithDefaults;
