@@ -1,18 +1,7 @@
-set(coordinator_parts
-  grove::daemon grove::metrics grove::rpc grove::engine grove::store grove::search grove::catalogue grove::operation
-  grove::generate grove::llm grove::coordinator_rpc grove::coordinator_web)
-set(missing "")
-foreach(part ${coordinator_parts})
-  if(NOT TARGET ${part})
-    list(APPEND missing ${part})
-  endif()
-endforeach()
-if(missing)
-  message(WARNING "grove-coordinator is left out: ${missing} is not there")
-else()
-  add_executable(grove-coordinator ${CMAKE_CURRENT_LIST_DIR}/main.cc)
-  target_include_directories(grove-coordinator PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(grove-coordinator PRIVATE ${coordinator_parts} CLI11::CLI11)
-  grove_warnings(grove-coordinator)
-  install(TARGETS grove-coordinator RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+add_executable(grove-coordinator ${CMAKE_CURRENT_LIST_DIR}/main.cc)
+target_include_directories(grove-coordinator PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(grove-coordinator PRIVATE grove::daemon grove::metrics grove::rpc grove::engine grove::store
+                      grove::search grove::catalogue grove::operation grove::generate grove::llm grove::coordinator_rpc
+                      grove::coordinator_web CLI11::CLI11)
+grove_warnings(grove-coordinator)
+install(TARGETS grove-coordinator RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

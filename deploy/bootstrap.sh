@@ -87,9 +87,9 @@ demo() {
   done
   GROVE_COORDINATOR=$(cat "$port_file")
   export GROVE_COORDINATOR
-  say "searching for a faster ${DEMO_PROBLEM:-docs/examples/problems/bias_gelu_residual.py}"
+  say "searching for a faster ${DEMO_PROBLEM:-docs/examples/problems/gelu.py}"
   local ids=$data/last-search.json
-  "$bin/grove" search "${DEMO_PROBLEM:-docs/examples/problems/bias_gelu_residual.py}" --device cpu --name demo \
+  "$bin/grove" search "${DEMO_PROBLEM:-docs/examples/problems/gelu.py}" --device cpu --name demo \
     --rounds 2 --ideas 3 --variants 2 --keep 2 --max-evaluations 16 --no-bank --json >"$ids"
   local job
   job=$(sed -n 's/.*"id": *"\(j-[a-z0-9]*\)".*/\1/p' "$ids" | head -n 1)

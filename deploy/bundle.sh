@@ -12,7 +12,9 @@ target=$(realpath -m "$2")
 limit_mib=60  # what the bundle may weigh
 
 rm -rf "$target"
-cmake --install "$build" --prefix "$target" --component services --strip >/dev/null
+cmake --install "$build" --prefix "$target" --strip >/dev/null
+# Judge and candidate belong to a host's PyTorch: `grove-worker setup` makes them there.
+rm -f "$target"/libexec/grove/grove-judge "$target"/libexec/grove/libgrove-judge-python.so "$target"/libexec/grove/grove-candidate
 install -D -m 0755 "$(command -v bwrap)" "$target/libexec/grove/bwrap"
 
 # glibc's own libraries come from the host: a second libc in one process cannot work.
@@ -23,7 +25,8 @@ is_system() {
   return 1
 }
 mkdir -p "$target/lib/grove"
-programs=("$target"/bin/grove "$target"/bin/grove-coordinator "$target"/bin/grove-worker "$target"/libexec/grove/bwrap)
+programs=("$target"/bin/grove "$target"/bin/grove-coordinator "$target"/bin/grove-worker "$target"/libexec/grove/bwrap
+          "$target"/libexec/grove/grove-sandbox-probe)
 for program in "${programs[@]}"; do
   # ldd resolves the closure, so one pass over the programs finds the libraries of libraries too.
   ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | while read -r name path; do

@@ -169,10 +169,10 @@ WorkerPaths FindPaths(const std::string& state_dir) {
   const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
   const std::string program(self, length > 0 ? static_cast<std::size_t>(length) : 0);
   paths.bin_dir = program.substr(0, program.rfind('/'));
-  // bin/, libexec/grove/ and include/ lie side by side in an installation, in the bundle and in a build tree.
+  // bin/, libexec/grove/ and share/grove/ lie side by side in an installation, in the bundle and in a build tree.
   const std::string prefix = paths.bin_dir.substr(0, paths.bin_dir.rfind('/'));
   paths.libexec_dir = prefix + "/libexec/grove";
-  paths.include_dir = prefix + "/include";
+  paths.include_dir = prefix + "/share/grove/include";
   paths.state_dir = state_dir;
   return paths;
 }
@@ -324,7 +324,7 @@ int Main(int argc, char** argv) {
       app.add_subcommand("setup", "build grove-judge and grove-candidate against this host's PyTorch and CUDA");
   DefineCommon(*setup, flags);
   setup->add_option("--source-dir", flags.setup.source_dir, "sources; those of this installation if not given");
-  setup->add_option("--output-dir", flags.setup.output_dir, "where libexec/grove goes; the state folder if not given");
+  setup->add_option("--output-dir", flags.setup.output_dir, "where libexec/grove goes; $GROVE_RUNTIME or ~/.local/share/grove/runtime if not given");
   setup->add_option("--cuda", flags.setup.cuda, "build the CUDA parts")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();

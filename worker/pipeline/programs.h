@@ -8,12 +8,15 @@
 
 namespace grove::worker {
 
-// <state_dir>/libexec/grove when `grove-worker setup` built it there for this version of grove, else libexec_dir.
+// libexec_dir, beside the installed programs; else what `grove-worker setup` built for this version of grove in
+// RuntimeFolder(). The other way round when GROVE_RUNTIME is set: whoever names a folder means it.
 // NOT_FOUND says to run `grove-worker setup`.
 absl::StatusOr<std::string> FindProgram(const WorkerPaths& paths, const std::string& name);
 
-// The folder that setup fills, and the file in it whose text is the version it was built for.
-std::string SetupLibexec(const WorkerPaths& paths);
+// The folder that setup fills (its libexec/grove): $GROVE_RUNTIME, else $XDG_DATA_HOME/grove/runtime, else
+// ~/.local/share/grove/runtime. Shared by all workers of a user, whatever their state folders.
+std::string RuntimeFolder();
+// The file in <runtime>/libexec/grove whose text is the version that it was built for.
 inline constexpr char kSetupStamp[] = "built-for-version";
 
 }  // namespace grove::worker

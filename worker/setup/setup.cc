@@ -159,8 +159,8 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
   say(absl::StrCat("python    ", python->version, " at ", python->path, ", torch ", python->torch_version));
   say(absl::StrCat("cuda      ", cuda ? absl::StrCat(nvcc->version, " at ", nvcc->path) : "off"));
 
-  const std::string base = options.output_dir.empty() ? options.paths.state_dir : options.output_dir;
-  if (base.empty()) return absl::InvalidArgumentError("setup needs a state folder or an output folder");
+  const std::string base = options.output_dir.empty() ? RuntimeFolder() : options.output_dir;
+  if (base.empty()) return absl::InvalidArgumentError("setup needs an output folder");
   const std::string build = absl::StrCat(base, "/setup-build"), staged = absl::StrCat(base, "/setup-staged");
   std::error_code error;
   fs::remove_all(build, error);

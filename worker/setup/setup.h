@@ -13,7 +13,7 @@ namespace grove::worker {
 struct SetupOptions {
   WorkerPaths paths;
   std::string source_dir;  // empty = <bin_dir>/../share/grove/src, else the folder above bin_dir's build tree is tried
-  std::string output_dir;  // where libexec/grove goes; empty = <paths.state_dir>
+  std::string output_dir;  // where libexec/grove goes; empty = RuntimeFolder(), worker/pipeline/programs.h
   std::string python;      // interpreter with torch; empty = found
   std::string nvcc;        // empty = found
   std::string cxx;         // empty = $CXX, else g++
