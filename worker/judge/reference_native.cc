@@ -320,7 +320,9 @@ class NativeReference : public Reference {
       }
       std::vector<at::Tensor> Outputs() override {
         auto outputs = call_.Outputs();
-        for (auto& output : outputs) output = output.to(owner_->device_);
+        for (auto& output : outputs) {
+          if (output.device() != owner_->device_) output = output.to(owner_->device_);
+        }
         owner_->paths_ = call_.paths;
         return outputs;
       }

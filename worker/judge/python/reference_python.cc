@@ -143,10 +143,10 @@ class PythonCall : public Call {
     if (!guarded_) Raise();
     // Once more where the failure is put into words.
     PyErr_Clear();
-    result_ = Checked(PyObject_CallMethod(runner_, "guarded_run", "O", call_.get()));
+    result_ = Checked(PyObject_CallMethod(runner_, "guarded_run", "(O)", call_.get()));
   }
   std::vector<at::Tensor> Outputs() override {
-    Object list = Checked(PyObject_CallMethod(runner_, "flatten", "O", result_.get()));
+    Object list = Checked(PyObject_CallMethod(runner_, "flatten", "(O)", result_.get()));
     std::vector<at::Tensor> outputs;
     for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i) {
       outputs.push_back(THPVariable_Unpack(PyList_GetItem(list.get(), i)));

@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+"""The real judge and real candidates over socketpairs: python3 judge_test.py BUILD [--python PYTHON] [-k SUBSTRING]"""
+
+import argparse
+import base64
+import json
+import os
+import sys
+import tempfile
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Judge, build_cpp  # noqa: E402
+
+QUICK = {"skip_timing": True}
+CHECK_ONLY = {"skip_timing": True, "limits": {"call_wall_seconds": 5}}
+
+
+def model(body, inputs, init="[]", extra=""):
+    return f"""
+import torch
+import torch.nn as nn
+{extra}
+class Model(nn.Module):
+    def __init__(self, *args):
+        super().__init__()
+    def forward(self, *a):
+{body}
+def get_inputs():
+    return {inputs}
+def get_init_inputs():
+    return {init}
+"""
+
+
+def kernel(body):
+    return ("#include <grove/kernel.h>\n#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+            "#include <string.h>\n#include <thread>\nGROVE_KERNEL(args) {\n"
+            "long n = 1; for (int i = 0; i < args->outputs[0].ndim; ++i) n *= args->outputs[0].shape[i];\n"
+            "const float* x = (const float*)args->inputs[0].data; float* y = (float*)args->outputs[0].data;\n"
+            f"(void)x; (void)y; (void)n;\n{body}\nreturn 0; }}\n")
+
+
+RELU = model("        return torch.relu(a[0])", "[torch.randn(64, 300)]")
+RELU_BODY = "for (long i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] : 0;"
+SLOW = "for (int r = 0; r < 400; ++r) { " + RELU_BODY + " asm volatile(\"\" ::: \"memory\"); }"
+# Answers like a candidate, but knows its own mind. {script} runs with `say`, `hear` and `body` at hand.
+RAW = """
+import json, socket, struct, sys, time, os
+s = socket.socket(fileno=3)
+def say(o):
+    t = o if isinstance(o, bytes) else json.dumps(o).encode()
+    s.sendall(struct.pack("<I", len(t)) + t)
+def hear():
+    def take(n):
+        d = b""
+        while len(d) < n:
+            p, _, _, _ = s.recvmsg(n - len(d), 4096)
+            if not p: sys.exit(0)
+            d += p
+        return d
+    n, = struct.unpack("<I", take(4))
+    return json.loads(take(n))
+"""
+
+
+class Tests:
+    def __init__(self, build, python):
+        self.libexec = os.path.join(build, "libexec/grove")
+        self.include = os.path.join(build, "share/grove/include")
+        self.python = python
+        self.folder = tempfile.TemporaryDirectory()
+        self.count = 0
+        self.judges = {}
+
+    def judge(self, problem, format="PROBLEM_FORMAT_KERNELBENCH"):
+        if problem not in self.judges:
+            judge = Judge(self.libexec, python=self.python)
+            answer = judge.load(problem, format)
+            assert answer["type"] == "loaded", answer
+            self.judges[problem] = (judge, answer["description"])
+        return self.judges[problem]
+
+    def native(self, problem, body, options=QUICK, whole=False, format="PROBLEM_FORMAT_KERNELBENCH"):
+        self.count += 1
+        program = build_cpp(body if whole else kernel(body), self.include, self.folder.name, f"k{self.count}")
+        return self.judge(problem, format)[0].evaluate(program, options=options)
+
+    def new(self, problem, old="", new="", options=QUICK):
+        return self.judge(problem)[0].evaluate(source=problem.replace("Model(", "ModelNew(").replace(old, new) if old else
+                                               problem.replace("Model(", "ModelNew("), options=options)
+
+    def raw(self, problem, script, options=QUICK):
+        path = os.path.join(self.folder.name, "raw.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(RAW + script)
+        return self.judge(problem)[0].evaluate(raw=[self.python, path], options=options)
+
+    def bad(self, source, format="PROBLEM_FORMAT_KERNELBENCH", extra=()):
+        judge = Judge(self.libexec, python=self.python, extra=extra)
+        answer = judge.load(source, format)
+        judge.close()
+        assert answer["type"] == "failed", answer
+        assert answer["kind"] == "problem", answer
+        return answer["message"]
+
+    # ------------------------------------------------------------------------------------------------------- verdicts
+    def test_correct_and_timed(self):
+        answer = self.native(RELU, RELU_BODY, {"min_time_seconds": 0.05, "max_time_seconds": 0.5, "min_samples": 5})
+        result = answer["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        first = result["timing"]["baselines"][0]
+        assert first["speedup_low"] <= first["speedup"] <= first["speedup_high"], first
+        assert first["samples"] >= 5 and result["timing"]["outputs_verified"] > 0, result["timing"]
+
+    def test_wrong_value_is_named(self):
+        result = self.native(RELU, RELU_BODY + "y[7 * 300 + 5] += 1;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        worst = result["correctness"]["outputs"][0]
+        assert worst["worst"]["index"] == [7, 5] and worst["mismatched"] == 1, worst
+        assert result["correctness"]["first_failing_trial"] == 1
+
+    def test_unwritten_output(self):
+        result = self.native(RELU, "for (long i = 0; i < n - 1; ++i) y[i] = x[i] > 0 ? x[i] : 0;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "NaN" in result["reason"], result
+
+    def test_inputs_modified(self):
+        result = self.native(RELU, RELU_BODY + "((float*)x)[3] = 0.25f;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and result["correctness"]["inputs_modified"], result
+
+    def test_write_past_the_end(self):
+        result = self.native(RELU, RELU_BODY + "y[n + 2] = 1;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "outside" in result["reason"], result
+
+    def test_crash(self):
+        answer = self.native(RELU, "abort();")
+        assert answer["result"]["verdict"] == "VERDICT_CRASHED" and answer["ended"] == "candidate_gone", answer
+        assert answer["result"]["fault"]["stage"] == "check"
+
+    def test_early_exit_is_no_success(self):
+        answer = self.native(RELU, "_exit(0);")
+        assert answer["result"]["verdict"] == "VERDICT_CRASHED", answer
+
+    def test_hang_ends_in_time_and_the_next_is_unharmed(self):
+        answer = self.native(RELU, "for (;;) usleep(1000);", {"skip_timing": True, "limits": {"call_wall_seconds": 0.5}})
+        fault = answer["result"]["fault"]
+        assert answer["result"]["verdict"] == "VERDICT_TIMED_OUT" and fault["limit"] == "call_wall_seconds", answer
+        assert 0.5 <= fault["limit_reached"] < 1.5, fault
+        assert self.native(RELU, RELU_BODY)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_nonzero_return(self):
+        result = self.native(RELU, "return 7;")["result"]
+        assert result["verdict"] == "VERDICT_CRASHED" and "returned 7" in result["reason"], result
+
+    def test_no_entry_point(self):
+        result = self.native(RELU, "extern \"C\" int other() { return 0; }\n", whole=True)["result"]
+        assert result["verdict"] == "VERDICT_BUILD_FAILED" and "grove_kernel" in result["reason"], result
+
+    def test_replayed_first_output(self):
+        body = "static float* kept = 0; if (!kept) { kept = (float*)malloc(n * 4); for (long i = 0; i < n; ++i) kept[i] = " \
+               "x[i] > 0 ? x[i] : 0; } memcpy(y, kept, n * 4);"
+        result = self.native(RELU, body)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and result["correctness"]["first_failing_trial"] == 2, result
+
+    # --------------------------------------------------------------------------------------------- lies about the time
+    LIAR = """
+import mmap, array
+regions = []
+def hear_fds():
+    import array
+    fds = array.array("i")
+    data = b""
+    while len(data) < 4:
+        p, c, _, _ = s.recvmsg(4 - len(data), 4096)
+        if not p: sys.exit(0)
+        data += p
+        for l, t, d in c: fds.frombytes(d[:len(d) - len(d) % 4])
+    n, = struct.unpack("<I", data)
+    data = b""
+    while len(data) < n:
+        p, c, _, _ = s.recvmsg(n - len(data), 4096)
+        if not p: sys.exit(0)
+        data += p
+        for l, t, d in c: fds.frombytes(d[:len(d) - len(d) % 4])
+    return json.loads(data), fds
+say({"type": "hello"})
+slots = None
+while True:
+    body, fds = hear_fds()
+    if body["type"] == "regions":
+        for r, fd in zip(body["regions"], fds): regions.append(mmap.mmap(fd, r["bytes"]))
+        say({"type": "ok"})
+    elif body["type"] == "open":
+        slots = body["slots"]; say({"type": "opened"})
+    elif body["type"] == "run":
+        claims = []
+        for i in body["slots"]:
+            begin = time.perf_counter_ns()
+            a, b = slots[i]["inputs"][0], slots[i]["outputs"][0]
+            n = 64 * 300
+            values = array.array("f")
+            values.frombytes(regions[a["region"]][a["offset"]:a["offset"] + 4 * n])
+            regions[b["region"]][b["offset"]:b["offset"] + 4 * n] = array.array("f", [v if v > 0 else 0.0 for v in values]).tobytes()
+            CLAIM
+        say({"type": "done", "claimed_ns": claims})
+    else: sys.exit(0)
+"""
+    TIMED = {"min_time_seconds": 0.05, "max_time_seconds": 0.3, "min_samples": 5}
+
+    def test_a_lie_about_the_time_is_caught(self):
+        result = self.raw(RELU, self.LIAR.replace("CLAIM", "claims.append((time.perf_counter_ns() - begin) // 10 + 60000)"),
+                          self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CHEATED" and result["fault"]["evidence"], result
+
+    def test_an_honest_twin_of_the_liar_passes(self):
+        result = self.raw(RELU, self.LIAR.replace("CLAIM", "claims.append(time.perf_counter_ns() - begin)"), self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_a_lie_about_single_calls_alone_is_caught(self):
+        claim = "claims.append((time.perf_counter_ns() - begin) // (20 if len(body['slots']) == 1 else 1) + 60000)"
+        result = self.raw(RELU, self.LIAR.replace("CLAIM", claim), self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CHEATED", result
+
+    # ------------------------------------------------------------------------------------------------------- protocol
+    def test_garbage_breaks_the_protocol(self):
+        for script in ("say(b'not json')", "s.sendall(b'\\xff\\xff\\xff\\xff')", "say({'type': 5})",
+                       "say({'type': 'hello'}); hear(); say({'type': 'done', 'claimed_ns': []})", "say([1])"):
+            result = self.raw(RELU, script + "\ntime.sleep(5)")["result"]
+            assert result["verdict"] == "VERDICT_CRASHED" and "protocol" in result["reason"], (script, result)
+
+    def test_a_forged_done_leaves_the_poison(self):
+        script = "say({'type': 'hello'})\nwhile True:\n    t = hear()['type']\n    say({'type': {'regions': 'ok', 'open': " \
+                 "'opened'}.get(t, 'done'), 'claimed_ns': [1]})\n"
+        result = self.raw(RELU, script)["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_claims_must_be_times(self):
+        for claim in ("-5", "1e300", "'fast'", "None"):
+            script = "say({'type': 'hello'})\nwhile True:\n    t = hear()['type']\n    say({'type': {'regions': 'ok', 'open': " \
+                     f"'opened'}}.get(t, 'done'), 'claimed_ns': [{claim}]}})\n"
+            result = self.raw(RELU, script)["result"]
+            assert result["verdict"] == "VERDICT_CRASHED", (claim, result)
+
+    # --------------------------------------------------------------------------------------------------- kinds of data
+    def test_every_dtype(self):
+        for dtype in ("float16", "bfloat16", "float64", "complex64"):
+            problem = model("        return a[0] * 2", f"[torch.randn(33, 7).to(torch.{dtype})]")
+            assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT", dtype
+        for dtype in ("int64", "int32", "int16", "int8", "uint8"):
+            problem = model("        return a[0] + 1", f"[torch.randint(0, 100, (33, 7)).to(torch.{dtype})]")
+            assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT", dtype
+            assert self.new(problem, "+ 1", "+ 2")["result"]["verdict"] == "VERDICT_WRONG", dtype
+        problem = model("        return a[0] > 0", "[torch.randn(50)]")
+        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.new(problem, "> 0", "< 0")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_wrong_dtype_and_shape(self):
+        result = self.new(RELU, "torch.relu(a[0])", "torch.relu(a[0]).double()")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        assert result["correctness"]["outputs"][0]["got_type"] == "float64[64,300]", result
+        result = self.new(RELU, "torch.relu(a[0])", "torch.relu(a[0])[:1]")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "[1,300]" in result["reason"], result
+
+    def test_nested_inputs_and_outputs(self):
+        problem = model("        d, t, s, k = a\n        return {'x': d['a'] + t[0], 'y': [t[1] * s, (d['b'] - k,)]}",
+                        "[{'a': torch.randn(4), 'b': torch.randn(5)}, (torch.randn(4), torch.randn(3)), 2.5, 3]")
+        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.new(problem, "d['b'] - k", "d['b'] + k")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        assert result["correctness"]["outputs"][2]["path"] == "['y'][1][0]", result
+        body = ("const float* a = x; const float* b = (const float*)args->inputs[1].data; const float* c = (const float*)"
+                "args->inputs[2].data; const float* e = (const float*)args->inputs[3].data; double s = *(double*)args->"
+                "inputs[4].data; int64_t k = *(int64_t*)args->inputs[5].data; float* y1 = (float*)args->outputs[1].data; "
+                "float* y2 = (float*)args->outputs[2].data; for (int i = 0; i < 4; ++i) y[i] = a[i] + c[i]; for (int i = 0; "
+                "i < 3; ++i) y1[i] = e[i] * (float)s; for (int i = 0; i < 5; ++i) y2[i] = b[i] - k;")
+        assert self.native(problem, body)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_tuple_of_outputs(self):
+        problem = model("        return a[0].max(dim=1).values, a[0].sum(dim=1)", "[torch.randn(6, 40)]")
+        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.new(problem, "sum(dim=1)", "sum(dim=1)[:3]")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "output [1]" in result["reason"], result
+
+    def test_nan_and_infinity_as_the_reference_has_them(self):
+        problem = model("        return torch.log(a[0])", "[torch.randn(1000)]")
+        assert self.native(problem, "for (long i = 0; i < n; ++i) y[i] = logf(x[i]);")["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(problem, "for (long i = 0; i < n; ++i) y[i] = x[i] > 0 ? logf(x[i]) : 0;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_parameters_come_in_state_dict_order(self):
+        problem = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def __init__(self, n, m):
+        super().__init__()
+        self.fc = nn.Linear(n, m)
+        self.register_buffer("scale", torch.tensor([2.0]))
+    def forward(self, x):
+        return self.fc(x) * self.scale
+def get_inputs():
+    return [torch.randn(8, 16)]
+def get_init_inputs():
+    return [16, 4]
+"""
+        names = [p["name"] for p in self.judge(problem)[1]["parameters"]]
+        assert names == ["scale", "fc.weight", "fc.bias"], names
+        body = ("const float* s = (const float*)args->inputs[1].data; const float* w = (const float*)args->inputs[2].data; "
+                "const float* b = (const float*)args->inputs[3].data; for (int i = 0; i < 8; ++i) for (int j = 0; j < 4; ++j) "
+                "{ float t = b[j]; for (int k = 0; k < 16; ++k) t += x[i * 16 + k] * w[j * 16 + k]; y[i * 4 + j] = t * s[0]; }")
+        assert self.native(problem, body)["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_python_exception_names_itself(self):
+        result = self.new(RELU, "return torch.relu(a[0])", "raise ValueError('no such thing')")["result"]
+        assert result["verdict"] == "VERDICT_CRASHED" and "no such thing" in result["reason"], result
+
+    def test_tolerance_can_be_chosen(self):
+        near = RELU_BODY + "for (long i = 0; i < n; ++i) y[i] += 0.005f;"
+        rule = {"mode": "TOLERANCE_MODE_ABSOLUTE_RELATIVE", "atol": 1e-2, "rtol": 1e-2}
+        assert self.native(RELU, near, dict(QUICK, tolerance=rule))["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(RELU, near)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and result["correctness"]["also_passes"] == ["1e-2"], result
+
+    # -------------------------------------------------------------------------------------------------- native problems
+    TOML = """
+name = "scaled softmax"
+torchscript = '''
+def forward(x: Tensor, s: float) -> Tensor:
+    return torch.softmax(x * s, dim=-1)
+'''
+[[inputs]]
+name = "x"
+shape = [8, 100]
+distribution = "normal"
+[[inputs]]
+name = "s"
+distribution = "constant"
+value = 1.5
+[[held_out]]
+x = [3, 17]
+"""
+    SOFTMAX = ("long c = args->inputs[0].shape[1], r = n / c; double s = *(double*)args->inputs[1].data; for (long i = 0; i < r; "
+               "++i) { float t = 0; for (long j = 0; j < c; ++j) { y[i * c + j] = expf(x[i * c + j] * (float)s); t += y[i * c + "
+               "j]; } for (long j = 0; j < c; ++j) y[i * c + j] /= t; }")
+
+    def test_torchscript_problem_with_held_out_shapes(self):
+        native = "PROBLEM_FORMAT_NATIVE"
+        description = self.judge(self.TOML, native)[1]
+        assert [op["kind"] for op in description["graph"]] == ["aten::mul", "aten::softmax"], description
+        assert self.native(self.TOML, self.SOFTMAX, format=native)["result"]["verdict"] == "VERDICT_CORRECT"
+        fixed = self.SOFTMAX.replace("args->inputs[0].shape[1]", "100")
+        result = self.native(self.TOML, fixed, format=native)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and result["correctness"]["first_failing_trial"] == 2, result
+
+    def test_native_problem_has_no_python_in_the_process(self):
+        judge = self.judge(self.TOML, "PROBLEM_FORMAT_NATIVE")[0]
+        with open(f"/proc/{judge.process.pid}/maps", encoding="utf-8") as maps:
+            assert "libpython" not in maps.read()
+
+    def test_bad_toml_names_key_and_line(self):
+        native = "PROBLEM_FORMAT_NATIVE"
+        message = self.bad(self.TOML.replace("distribution = \"normal\"", "distributon = \"normal\""), native)
+        assert "distributon" in message and "line 10" in message, message
+        assert "not TOML" in self.bad("name = ", native)
+        assert "torchscript" in self.bad("name = \"x\"", native)
+        assert "does not compile" in self.bad(self.TOML.replace("torch.softmax", "torch.sofmax"), native)
+        assert "dtype" in self.bad(self.TOML.replace("shape = [8", "dtype = \"float31\"\nshape = [8"), native)
+
+    # ----------------------------------------------------------------------------------------------------- bad problems
+    def test_bad_problems_say_what_is_wrong(self):
+        assert "not Python" in self.bad("class Model(:\n")
+        assert "no Model" in self.bad("x = 1\n")
+        assert "no get_inputs" in self.bad("import torch\nclass Model(torch.nn.Module): pass\n")
+        message = self.bad("import surely_not_installed\n" + RELU)
+        assert "surely_not_installed" in message and "install" in message, message
+        assert "no tensors" in self.bad(model("        return 1", "[1, 2]"))
+        message = self.bad(model("        raise RuntimeError('reference broke')", "[torch.randn(3)]"))
+        assert "reference broke" in message and "line" in message, message
+        assert "ZeroDivisionError" in self.bad(model("        return a[0]", "[torch.randn(1 // 0)]"))
+        assert "NUL" in self.bad(RELU + "\0")
+
+    def test_endless_problem_is_given_up(self):
+        message = self.bad(model("        return a[0]", "[torch.randn(3)]", extra="while True: pass"), extra=("--load-seconds", "4"))
+        assert "longer than" in message, message
+
+    def test_graph_of_a_module(self):
+        problem = model("        return torch.softmax(a[0], dim=-1).sum(dim=1)", "[torch.randn(4, 6)]")
+        graph = self.judge(problem)[1]["graph"]
+        assert [op["kind"] for op in graph] == ["aten::softmax", "aten::sum"], graph
+        assert graph[0]["inputs"][:2] == ["in0", "-1"] and graph[0]["scope"] == "Model", graph
+
+    def close(self):
+        for judge, _ in self.judges.values():
+            assert judge.close() == 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("-k", default="")
+    options = parser.parse_args()
+    tests = Tests(options.build, options.python)
+    failed = []
+    for name in [name for name in dir(tests) if name.startswith("test_") and options.k in name]:
+        try:
+            getattr(tests, name)()
+            print("ok  ", name, flush=True)
+        except Exception:
+            failed.append(name)
+            print("FAIL", name, flush=True)
+            traceback.print_exc()
+    tests.close()
+    print(f"{len(failed)} failed", *failed)
+    return len(failed) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
