@@ -29,7 +29,8 @@ programs=("$target"/bin/grove "$target"/bin/grove-coordinator "$target"/bin/grov
           "$target"/libexec/grove/grove-sandbox-probe)
 for program in "${programs[@]}"; do
   # ldd resolves the closure, so one pass over the programs finds the libraries of libraries too.
-  ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | while read -r name path; do
+  # (a static one has none, and ldd says so by its exit status)
+  { ldd "$program" 2>/dev/null || true; } | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | while read -r name path; do
     is_system "$name" && continue
     [ -e "$target/lib/grove/$name" ] || install -m 0644 "$(realpath "$path")" "$target/lib/grove/$name"
   done
@@ -37,6 +38,7 @@ done
 find "$target/lib/grove" -name '*.so*' -exec strip --strip-unneeded {} + -exec chmod 0755 {} +
 for library in "$target"/lib/grove/*; do patchelf --set-rpath '$ORIGIN' "$library"; done
 for program in "${programs[@]}"; do
+  patchelf --print-interpreter "$program" >/dev/null 2>&1 || continue
   case "$program" in
     */libexec/grove/*) patchelf --set-rpath '$ORIGIN/../../lib/grove' "$program" ;;
     *) patchelf --set-rpath '$ORIGIN/../lib/grove' "$program" ;;

@@ -118,7 +118,7 @@ class Run:
 
     def faults(self):
         problem = self.examples / "problems" / "cuda" / "layernorm.py"
-        good = self.examples / "candidates" / "layernorm.cu"
+        good = self.examples / "candidates" / "layer_norm.cu"
         expected = {"spin.cu": "VERDICT_TIMED_OUT", "out_of_bounds.cu": "VERDICT_CRASHED",
                     "take_all_memory.cu": ("VERDICT_CRASHED", "VERDICT_LIMIT_EXCEEDED")}
         self.report["faults"] = []
@@ -144,21 +144,21 @@ class Run:
                 "--variants", 2, "--keep", 2, "--max-evaluations", self.args.max_evaluations, "--no-bank", "--name", name, "--json", timeout=900)
             (self.out / f"search-{name}.log").write_text(stderr[-200000:])
             try:
-                job = json.loads(stdout)["job"]
+                found = json.loads(stdout)
+                job = found["job"]
             except (ValueError, KeyError):
                 self.check(f"search {name}", False, f"exit {code}: {stderr[-800:]}")
                 continue
-            _, tree, _, _ = self.call("tree", job["id"])
+            _, tree, _, _ = self.call("tree", job)
             (self.out / f"tree-{name}.txt").write_text(tree)
-            _, best, _, _ = self.call("best", job["id"], "--json")
             source = self.out / f"best-{name}.cu"
-            self.call("best", job["id"], "-o", source)
-            speedup = job.get("best_speedup", 0.0)
+            self.call("best", job, "-o", source)
+            speedup = found.get("speedup") or 0.0
             faster += speedup > 1.0
-            self.report["search"][name] = {"seconds": round(seconds, 1), "job": job, "best": json.loads(best) if best.strip() else None}
+            self.report["search"][name] = {"seconds": round(seconds, 1), "found": found}
             self.check(f"search {name}", speedup > SEARCHES[name]["least"],
-                       f"{speedup:.3f}x [{job.get('best_speedup_low', 0):.3f}, {job.get('best_speedup_high', 0):.3f}] over eager, "
-                       f"{job.get('counts', {}).get('finished', 0)} evaluations in {seconds:.0f} s")
+                       f"{speedup:.3f}x [{found.get('speedup_low') or 0:.3f}, {found.get('speedup_high') or 0:.3f}] over eager, "
+                       f"{found.get('counts', {}).get('finished', 0)} evaluations in {seconds:.0f} s")
         self.report["faster_than_eager"] = faster
         self.check("at least three of five faster than eager", faster >= min(3, len(names)), f"{faster} of {len(names)}")
 
@@ -170,7 +170,7 @@ class Run:
 
     def cost(self):
         problem = self.examples / "problems" / "cuda" / "layernorm.py"
-        source = (self.examples / "candidates" / "layernorm.cu").read_text()
+        source = (self.examples / "candidates" / "layer_norm.cu").read_text()
         seconds = []
         stages = []
         for i in range(6):  # distinct sources, so that each is built; the judge is warm from the second on
@@ -188,7 +188,7 @@ class Run:
     def cold(self):
         """A daemon just started, nothing cached: from submit to verdict."""
         problem = self.examples / "problems" / "cuda" / "layernorm.py"
-        code, result, seconds = self.evaluate(problem, self.examples / "candidates" / "layernorm.cu")
+        code, result, seconds = self.evaluate(problem, self.examples / "candidates" / "layer_norm.cu")
         self.report["cold_seconds"] = seconds
         self.check("cold eval within 15 s", result["verdict"] == "VERDICT_CORRECT" and seconds <= 15.0, f"{result['verdict']} in {seconds:.2f} s: {result.get('reason')}")
 
