@@ -202,6 +202,8 @@ class Parser {
     command->add_option("--device", up.device, "auto (default), cpu, cuda (all GPUs), cuda:N")->type_name("DEVICE");
     Bound(command->add_option("--workers", up.workers, "Workers to start (default one per device)"), 1, 64);
     command->add_option("--listen", up.listen, "Address to serve on (default 127.0.0.1:7433)")->type_name("HOST:PORT");
+    command->add_option("--port-file", up.port_file, "Write the address here once serving, for scripts and port 0")
+        ->type_name("FILE");
     command->add_option("--metrics-listen", up.metrics_listen, "Address for /metrics and /healthz of the coordinator")
         ->type_name("HOST:PORT");
   }

@@ -53,6 +53,7 @@ struct UpCommand {
   std::string device = "auto";
   int workers = 0;  // 0 = one per GPU, one on a CPU
   std::string listen = "127.0.0.1:7433";
+  std::string port_file;  // written (atomically) with the address once serving; empty = none
   std::string metrics_listen;
 };
 

@@ -15,6 +15,7 @@
 #include "clients/cli/json.h"
 #include "clients/cli/report.h"
 #include "clients/cli/session.h"
+#include "common/base/files.h"
 #include "common/base/version.h"
 
 namespace grove::cli {
@@ -91,6 +92,13 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
   context.interrupts->OnFirst([console] { console->Message("\ndraining; Ctrl-C again stops at once"); });
   Farm* raw = farm->get();
   context.interrupts->OnForce([raw] { raw->Kill(); });
+  if (!command.port_file.empty()) {
+    absl::Status written = WriteFileAtomically(command.port_file, (*farm)->address() + "\n");
+    if (!written.ok()) {
+      (*farm)->Stop(kDrainPatience);
+      return Fail(context, written, ExitCode::kUsage);
+    }
+  }
   if (console->json()) {
     console->Out(absl::StrCat(UpDocument((*farm)->address(), options.data_dir, workers), "\n"));
   } else {
