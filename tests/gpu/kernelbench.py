@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""KernelBench as it is: every problem with itself as the candidate, through the whole product.
+
+    python3 kernelbench.py --bundle DIR --problems KernelBench/ --out DIR [--levels 1,2,3] [--stride N] [--offset N] [--seconds S]
+
+--problems is a checkout's folder with level1/, level2/, level3/ (fetch it yourself; nothing of it is part of this project). The candidate is the
+problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME: an interval that contains 1, or a speedup within 5 % of it.
+Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; prints a table.
+One problem at a time, so memory is bounded by the largest one; --seconds stops between problems.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def as_candidate(source):
+    """The problem as its own candidate."""
+    source = re.sub(r"^class Model\b", "class ModelNew", source, flags=re.M)
+    return re.sub(r"\bsuper\(Model\s*,", "super(ModelNew,", source)
+
+
+def classify(result):
+    verdict = result.get("verdict", "NONE").replace("VERDICT_", "")
+    if verdict != "CORRECT":
+        return verdict, 0.0, 0.0, 0.0
+    timing = (result.get("timing", {}).get("baselines") or [{}])[0]
+    speedup, low, high = (timing.get(k, 0.0) for k in ("speedup", "speedup_low", "speedup_high"))
+    same = low <= 1.0 <= high or abs(speedup - 1.0) <= 0.05
+    return ("SAME" if same else "FASTER" if speedup > 1 else "SLOWER"), speedup, low, high
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", required=True)
+    parser.add_argument("--problems", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--levels", default="1,2,3")
+    parser.add_argument("--stride", type=int, default=1)
+    parser.add_argument("--offset", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--device", default="cuda")
+    args = parser.parse_args()
+    out = pathlib.Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    journal = out / "kernelbench.jsonl"
+    done = {}
+    if journal.exists():
+        for line in journal.read_text().splitlines():
+            row = json.loads(line)
+            done[row["problem"]] = row
+    files = []
+    for level in args.levels.split(","):
+        found = list(pathlib.Path(args.problems, f"level{level}").glob("*.py"))
+        files += sorted(found, key=lambda p: int(p.name.split("_")[0]))
+    files = files[args.offset :: args.stride]
+
+    data = tempfile.mkdtemp(prefix="grove-kernelbench-")
+    grove = str(pathlib.Path(args.bundle, "bin", "grove").resolve())
+    port_file = os.path.join(data, "address")
+    up = subprocess.Popen([grove, "up", "--device", args.device, "--data", data, "--listen", "127.0.0.1:0", "--port-file", port_file],
+                          stdout=subprocess.DEVNULL, stderr=open(out / "kernelbench-up.log", "w"))
+    begin = time.monotonic()
+    while not (os.path.exists(port_file) and os.path.getsize(port_file)):
+        if up.poll() is not None or time.monotonic() - begin > 60:
+            sys.exit((out / "kernelbench-up.log").read_text())
+        time.sleep(0.05)
+    env = dict(os.environ, GROVE_COORDINATOR=pathlib.Path(port_file).read_text().strip())
+    try:
+        with open(journal, "a") as rows:
+            for path in files:
+                name = f"{path.parent.name}/{path.name}"
+                if name in done:
+                    continue
+                if time.monotonic() - begin > args.seconds:
+                    print(f"stopped after {args.seconds:.0f} s; run again to continue")
+                    break
+                candidate = pathlib.Path(data, "candidate.py")
+                candidate.write_text(as_candidate(path.read_text()))
+                start = time.monotonic()
+                try:
+                    run = subprocess.run([grove, "eval", str(path), str(candidate), "--device", args.device, "--json", "--trials", "2",
+                                          "--max-time", "1"], capture_output=True, text=True, env=env, timeout=300)
+                    document = json.loads(run.stdout)
+                    results = document.get("results") or []
+                    result = results[0].get("result") or {} if results else {}
+                    reason = result.get("reason") or document.get("state_reason") or run.stderr[-500:]
+                except subprocess.TimeoutExpired:
+                    result, reason = {}, "no answer within 300 s"
+                except ValueError:
+                    result, reason = {}, run.stderr[-500:]
+                outcome, speedup, low, high = classify(result)
+                row = {"problem": name, "outcome": outcome, "speedup": speedup, "low": low, "high": high,
+                       "seconds": round(time.monotonic() - start, 2), "reason": reason[:600]}
+                done[name] = row
+                rows.write(json.dumps(row) + "\n")
+                rows.flush()
+                if outcome != "SAME":
+                    print(f"{name}: {outcome} {speedup:.3f} [{low:.3f}, {high:.3f}] {reason[:300]}", flush=True)
+    finally:
+        up.send_signal(signal.SIGINT)
+        try:
+            up.wait(40)
+        except subprocess.TimeoutExpired:
+            up.kill()
+    counts = collections.defaultdict(collections.Counter)
+    for name, row in done.items():
+        counts[name.split("/")[0]][row["outcome"]] += 1
+    for level in sorted(counts):
+        print(level, dict(counts[level]))
+    print(f"{len(done)} problems, median {sorted(r['seconds'] for r in done.values())[len(done) // 2]:.1f} s each" if done else "none")
+
+
+if __name__ == "__main__":
+    main()
