@@ -49,6 +49,7 @@ struct Flags {
   bool insecure = false;
   bool reflection = false;
   bool exit_with_parent = false;
+  bool hold = false;
   std::string log_level = "info";
   double heartbeat_seconds = 2;
   double lease_seconds = 15;
@@ -104,8 +105,13 @@ void Define(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str()
       ->group("Models");
+  app.add_flag("--hold", flags.hold, "searches do not go on: no generator is asked; for looking at what there is")
+      ->group("Models");
   app.add_option("--llm-base-url", flags.llm.base_url, "OpenAI-compatible endpoint, without /chat/completions")
       ->capture_default_str()
+      ->group("Models");
+  app.add_option("--llm-key-url", flags.llm.key_url, "second endpoint that gets the key, from jobs that name it")
+      ->type_name("URL")
       ->group("Models");
   app.add_option("--llm-model", flags.llm.model, "model of jobs that name none")->group("Models");
   app.add_option("--llm-api-key-file", flags.llm.api_key_file, "file whose first line is the key")->group("Models");
@@ -234,6 +240,7 @@ int Main(int argc, char** argv) {
   options.lease = absl::Seconds(flags.lease_seconds);
   options.max_attempts = flags.max_attempts;
   options.generator_threads = flags.generator_threads;
+  options.hold_generators = flags.hold;
   generate::FactoryOptions generators;
   generators.llm = flags.llm;
   generators.catalogue = generate::MakeCatalogueGenerator;

@@ -116,6 +116,12 @@ std::string LimitHelp() {
   return help;
 }
 
+void AddKey(CLI::App* app, std::string* key) {
+  app->add_option("--idempotency-key", *key,
+                  "16 to 64 characters: a command given twice with the same key makes one job, for scripts that retry")
+      ->type_name("KEY");
+}
+
 void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   app->add_option("--device", flags->device, "Device to run on: auto, cpu, cuda")->type_name("DEVICE");
   Bound(app->add_option("--trials", flags->trials, "Input draws of the check (default 5)"), 1, 1000);
@@ -245,6 +251,7 @@ class Parser {
     command->add_flag("--no-bank", s.no_bank, "Do not start from kernels in the bank");
     command->add_option("--name", s.name, "Name of the job (default: the problem's)")->type_name("NAME");
     command->add_flag("--detach", s.detach, "Submit, print the job's id and return");
+    AddKey(command, &s.key);
     command->add_option("--record", s.record, "Write the model's answers there, for replay:FILE")->type_name("FILE");
     AddEvaluationFlags(command, &s.evaluation);
     search_ = command;
@@ -270,6 +277,7 @@ class Parser {
         ->expected(1);
     command->add_option("--name", e.name, "Name of the job (default: the problem's)")->type_name("NAME");
     command->add_flag("--detach", e.detach, "Submit, print the job's id and return");
+    AddKey(command, &e.key);
     AddEvaluationFlags(command, &e.evaluation);
   }
 

@@ -126,7 +126,8 @@ struct Farm::Impl {
         // The store locks this file for as long as it is open (coordinator/store/sqlite_store.h).
         const auto lock = FileLock::Acquire(absl::StrCat(options.data_dir, "/lock"));
         if (absl::IsFailedPrecondition(lock.status())) return absl::AlreadyExistsError(why);
-        return absl::FailedPreconditionError(why);
+        const int code = member.child->ExitCode();
+        return code == 1 || code == 2 ? absl::FailedPreconditionError(why) : absl::InternalError(why);
       }
       if (absl::Now() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat("grove-coordinator did not begin to listen within ",

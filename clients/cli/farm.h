@@ -30,7 +30,8 @@ struct FarmOptions {
 class Farm {
  public:
   // Returns once the coordinator listens; workers dial in by themselves. Errors carry the log's last lines;
-  // ALREADY_EXISTS: another process serves the data folder.
+  // ALREADY_EXISTS: another process serves the data folder; FAILED_PRECONDITION: the coordinator refused the folder or
+  // its flags; INTERNAL: it ended otherwise.
   static absl::StatusOr<std::unique_ptr<Farm>> Start(FarmOptions options);
   ~Farm();  // Kill
   Farm(const Farm&) = delete;

@@ -32,6 +32,7 @@ struct EvalCommand {
   std::vector<std::string> build_flags;
   EvaluationFlags evaluation;
   std::string name;
+  std::string key;  // idempotency key; empty = a new one
   bool detach = false;
 };
 
@@ -46,6 +47,7 @@ struct SearchCommand {
   uint64_t seed = 0;
   bool no_bank = false, detach = false;
   std::string name, record;
+  std::string key;  // idempotency key; empty = a new one
   EvaluationFlags evaluation;
 };
 

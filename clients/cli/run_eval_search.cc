@@ -203,13 +203,22 @@ ExitCode FollowAndFinish(const Context& context, Session* session, const v1::Job
   return code;
 }
 
-ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& device, bool detach,
-                         const std::string& record) {
-  auto session =
-      Session::Open(context.global, {.need = Need::kWork, .device = WorkerDevice(device), .may_start = !detach},
-                    context.console, context.interrupts, context.env);
+v1::DeviceKind DeviceOf(const v1::JobSpec& spec) {
+  return spec.has_search() ? spec.search().options().device() : spec.eval().options().device();
+}
+
+// Where a job's model calls go, when it says so itself.
+std::string ModelUrl(const v1::JobSpec& spec) { return spec.search().generator().base_url(); }
+
+ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& key,
+                         const std::string& device, bool detach, const std::string& record) {
+  auto session = Session::Open(
+      context.global,
+      {.need = Need::kWork, .device = WorkerDevice(device), .may_start = !detach, .model_url = ModelUrl(spec)},
+      context.console, context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());
-  auto submitted = (*session)->client().SubmitJob(spec, client::Client::NewIdempotencyKey(), (*session)->call());
+  auto submitted =
+      (*session)->client().SubmitJob(spec, key.empty() ? client::Client::NewIdempotencyKey() : key, (*session)->call());
   if (!submitted.ok()) return Fail(context, submitted.status());
   const v1::Job& job = submitted->job();
   if (detach) {
@@ -280,7 +289,7 @@ ExitCode RunEval(const Context& context, const EvalCommand& command) {
   if (!first.ok()) return Fail(context, first);
   spec.set_name(command.name.empty() ? problem->name() : command.name);
   *eval->mutable_problem() = *std::move(problem);
-  return SubmitAndFollow(context, spec, DeviceFlag(command.evaluation), command.detach, "");
+  return SubmitAndFollow(context, spec, command.key, DeviceFlag(command.evaluation), command.detach, "");
 }
 
 ExitCode RunSearch(const Context& context, const SearchCommand& command) {
@@ -320,14 +329,31 @@ ExitCode RunSearch(const Context& context, const SearchCommand& command) {
   // Zero means the default there, "none" is negative.
   if (command.repairs_given) policy->set_repairs(command.repairs == 0 ? -1 : command.repairs);
   if (command.explore_given) policy->set_explore_ratio(command.explore == 0 ? -1 : command.explore);
-  return SubmitAndFollow(context, spec, DeviceFlag(command.evaluation), command.detach, command.record);
+  return SubmitAndFollow(context, spec, command.key, DeviceFlag(command.evaluation), command.detach, command.record);
 }
 
 ExitCode RunResume(const Context& context, const NodeCommand& command) {
-  auto session = Session::Open(context.global, {.need = Need::kWork}, context.console, context.interrupts, context.env);
+  // Looked at first, because a coordinator of our own is told by its flags which model's URL may have the key, and its
+  // worker which device the job is for.
+  auto session = Session::Open(context.global, {.need = Need::kRead}, context.console, context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());
   auto job = (*session)->client().GetJob(command.id, (*session)->call());
   if (!job.ok()) return Fail(context, job.status());
+  if ((*session)->embedded()) {
+    const v1::DeviceKind kind = DeviceOf(job->spec());
+    (*session)->Close(kEmbeddedPatience);
+    session->reset();
+    session = Session::Open(context.global,
+                            {.need = Need::kWork,
+                             .device = kind == v1::DEVICE_KIND_CPU    ? "cpu"
+                                       : kind == v1::DEVICE_KIND_CUDA ? "cuda:0"
+                                                                      : "",
+                             .model_url = ModelUrl(job->spec())},
+                            context.console, context.interrupts, context.env);
+    if (!session.ok()) return Fail(context, session.status());
+    job = (*session)->client().GetJob(job->id(), (*session)->call());
+    if (!job.ok()) return Fail(context, job.status());
+  }
   // A search that was interrupted is still RUNNING in the journal and goes on by itself once a coordinator has it.
   if (job->state() != v1::JOB_STATE_RUNNING || command.extra_rounds > 0 || command.extra_evaluations > 0) {
     v1::ResumeJobRequest request;

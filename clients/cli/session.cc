@@ -102,6 +102,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     if (options.allow_weak_sandbox) farm_options.worker_flags.push_back("--allow-weak-sandbox");
     // What it runs when the command is interrupted is done again later, so that Ctrl-C need not wait long.
     farm_options.worker_flags.insert(farm_options.worker_flags.end(), {"--grace-seconds", "1"});
+    if (!wanted.model_url.empty()) farm_options.coordinator_flags = {"--llm-key-url", wanted.model_url};
+    // Looking at a search must not go on with it: nobody asked for its model calls.
+    if (wanted.need == Need::kRead) farm_options.coordinator_flags = {"--hold"};
     if (wanted.need == Need::kWork) {
       farm_options.devices = {wanted.device.empty() ? LocalDevices().front() : wanted.device};
     }
@@ -112,9 +115,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
         if (interrupts->cancellation().WaitFor(absl::Milliseconds(200))) return absl::CancelledError("interrupted");
         continue;
       }
-      return absl::Status(
-          absl::IsCancelled(farm.status()) ? absl::StatusCode::kCancelled : absl::StatusCode::kUnavailable,
-          farm.status().message());
+      // That it refused this folder or these flags is the user's to change; anything else is a coordinator out of
+      // reach.
+      if (absl::IsCancelled(farm.status()) || absl::IsFailedPrecondition(farm.status())) return farm.status();
+      return absl::UnavailableError(farm.status().message());
     }
     session->farm_ = *std::move(farm);
     Farm* raw = session->farm_.get();

@@ -105,6 +105,8 @@ struct EngineOptions {
   absl::Duration lease = absl::Seconds(15);  // 7 heartbeats: survives a paused VM and a slow fsync, loses 15 s at most
   int max_attempts = 5;                      // leases of one evaluation before it is UNMEASURABLE with the reasons
   int generator_threads = 8;                 // model calls in flight
+  // No generator is asked: searches stand still where they are. For a coordinator that is started to look at things.
+  bool hold_generators = false;
 };
 
 }  // namespace grove::coordinator

@@ -64,7 +64,7 @@ OpenAiClient::OpenAiClient(Settings settings, std::string base_url, OpenAiDeps d
       base_url_(WithoutTrailingSlashes(std::move(base_url))),
       deps_(std::move(deps)),
       host_(HostOf(base_url_)),
-      own_endpoint_(SameEndpoint(base_url_, settings_.base_url)),
+      own_endpoint_(SameEndpoint(base_url_, settings_.base_url) || SameEndpoint(base_url_, settings_.key_url)),
       loopback_(IsLoopbackUrl(base_url_)) {}
 
 absl::StatusOr<Secret> OpenAiClient::KeyForThisEndpoint() const {

@@ -13,10 +13,14 @@ struct Settings {
   // Where the key may go: the endpoint's root, to which "/chat/completions" is appended. A job may name another URL; it
   // is then called without any key.
   std::string base_url = "https://api.openai.com/v1";
+  // A second endpoint that the key may go to, when a job names it: a coordinator that is started for one user's command
+  // trusts the URL of that command. Empty = none; what is no URL matches none.
+  std::string key_url;
   std::string model;  // for jobs that name none; empty = every job must
 
   // The key: the first line of this file, or, with no file, this environment variable. Read anew for every call, so
-  // that a rotated key is picked up and no copy is kept; never logged, stored or sent anywhere but to base_url.
+  // that a rotated key is picked up and no copy is kept; never logged, stored or sent anywhere but to base_url
+  // and key_url.
   std::string api_key_file;
   std::string api_key_env = "OPENAI_API_KEY";
 

@@ -1,0 +1,217 @@
+// `grove eval` with the real coordinator, worker, judge and candidates: the exit codes and documents that users script
+// on.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/scene.h"
+
+namespace grove::e2e {
+namespace {
+
+using nlohmann::json;
+
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<std::string> Eval(const std::string& problem, std::vector<std::string> candidates,
+                              std::vector<std::string> more = {}) {
+  std::vector<std::string> words = {"eval", problem};
+  words.insert(words.end(), candidates.begin(), candidates.end());
+  words.insert(words.end(), more.begin(), more.end());
+  return Quick(words);
+}
+
+TEST_CASE("Each verdict has its exit code and its evidence in the document", "[eval]") {
+  Scene scene;
+  scene.Up();
+  const std::string relu = TestCase("relu.py");
+  struct Row {
+    const char* candidate;
+    int code;
+    const char* verdict;
+    std::vector<std::string> flags;
+  };
+  const std::vector<Row> rows = {
+      {"relu.cpp", 0, "CORRECT", {}},      {"syntax_error.cpp", 10, "BUILD_FAILED", {}},
+      {"wrong.cpp", 11, "WRONG", {}},      {"spin.cpp", 12, "TIMED_OUT", {"--limit", "call_wall_seconds=1"}},
+      {"segfault.cpp", 13, "CRASHED", {}}, {"memory_hog.cpp", 15, "LIMIT_EXCEEDED", {"--limit", "memory_bytes=256MiB"}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.candidate);
+    const json document = scene.Document(Eval(relu, {TestCase(row.candidate)}, row.flags), row.code);
+    CHECK(document["schema"] == "grove.v1/eval");
+    CHECK(document["exit_code"] == row.code);
+    CHECK(document["state"] == "DONE");
+    REQUIRE(document["results"].size() == 1);
+    const json& one = document["results"][0];
+    CHECK(one["verdict"] == row.verdict);
+    CHECK(one["candidate"] == row.candidate);
+    CHECK(!one["reason"].get<std::string>().empty());
+    CHECK(one["speedup"].is_null() == (row.code != 0));
+    const json& result = one["result"];
+    switch (row.code) {
+      case 0:
+        CHECK(one["speedup"].get<double>() > 0);
+        CHECK(one["speedup_low"].get<double>() <= one["speedup_high"].get<double>());
+        CHECK(one["samples"].get<int>() >= 10);
+        CHECK(one["baseline"] == "eager");
+        break;
+      case 10:
+        CHECK(Contains(result["build"]["log"], "no_such_field"));
+        break;
+      case 11:
+        CHECK(result["correctness"]["outputs"][0]["worst"]["got"].get<double>() < 0);
+        CHECK(result["correctness"]["first_failing_trial"] == 1);
+        break;
+      case 12:
+        CHECK(result["fault"]["limit"] == "call_wall_seconds");
+        CHECK(result["fault"]["limit_set"] == 1);
+        break;
+      case 13:
+        CHECK(result["fault"]["signal_name"] == "SIGSEGV");
+        break;
+      default:
+        CHECK(result["fault"]["limit"] == "memory_bytes");
+    }
+  }
+}
+
+TEST_CASE("Several candidates end with the worst exit code, and text goes to stdout", "[eval]") {
+  Scene scene;
+  const std::string relu = TestCase("relu.py");
+  // An embedded coordinator: nothing is configured.
+  const Ended ended = scene.Grove(Eval(
+      relu, {TestCase("relu.cpp"), TestCase("wrong.cpp"), TestCase("segfault.cpp"), TestCase("syntax_error.cpp")}));
+  CHECK(ended.code == 13);
+  CHECK(Contains(ended.err, "no coordinator configured: started one"));
+  CHECK(Contains(ended.err, "4 candidates: 1 correct, 1 build failed, 1 crashed, 1 wrong"));
+  CHECK(Contains(ended.out, "relu.cpp  CORRECT"));
+  CHECK(Contains(ended.out, "signal 11 SIGSEGV"));
+  // It ended with the command, and its work is still there to be looked at.
+  CHECK(ReadText(scene.data() + "/coordinator.addr").empty());
+  const json jobs = scene.Document({"jobs"}, 0);
+  REQUIRE(jobs["jobs"].size() == 1);
+  const std::string id = jobs["jobs"][0]["id"];
+  const json node = scene.Document({"show", id + "/k3"}, 0);
+  CHECK(node["node"]["result"]["verdict"] == "VERDICT_CRASHED");
+}
+
+TEST_CASE("A native problem and a KernelBench candidate are judged", "[eval]") {
+  Scene scene;
+  scene.Up();
+  const std::string right = scene.Write("silu.cpp", R"(#include <grove/kernel.h>
+#include <cmath>
+GROVE_KERNEL(args) {
+  const float* x = static_cast<const float*>(args->inputs[0].data);
+  const float* bias = static_cast<const float*>(args->inputs[1].data);
+  float* y = static_cast<float*>(args->outputs[0].data);
+  const int64_t rows = args->inputs[0].shape[0], columns = args->inputs[0].shape[1];
+#pragma omp parallel for num_threads(args->num_threads)
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) {
+      const float v = x[r * columns + c] + bias[c];
+      y[r * columns + c] = v / (1 + std::exp(-v));
+    }
+  return 0;
+}
+)");
+  const json native = scene.Document(Eval(Example("problems/bias_silu.toml"), {right}), 0);
+  CHECK(native["results"][0]["verdict"] == "CORRECT");
+  const std::string plain = scene.Write("model_new.py", R"(import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x.clamp(min=0)
+)");
+  const std::string bad = scene.Write("model_bad.py", R"(import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x.abs()
+)");
+  const json python = scene.Document(Eval(TestCase("relu.py"), {plain, bad}), 11);
+  CHECK(python["results"][0]["verdict"] == "CORRECT");
+  CHECK(python["results"][1]["verdict"] == "WRONG");
+}
+
+TEST_CASE("Bad problems and bad candidates say what is wrong, and the farm goes on", "[eval]") {
+  Scene scene;
+  Process& up = scene.Up();
+  const std::string relu = TestCase("relu.cpp");
+  struct Row {
+    const char* name;
+    const char* text;
+    const char* what;
+  };
+  const std::vector<Row> rows = {
+      {"not_python.py", "this is not Python (\n", "not_python"},
+      {"no_model.py", "def get_inputs(): return []\ndef get_init_inputs(): return []\n", "Model"},
+      {"raises.py",
+       "import torch\nclass Model(torch.nn.Module):\n  def forward(self, x): raise ValueError('as it likes')\n"
+       "def get_inputs(): return [torch.randn(4)]\ndef get_init_inputs(): return []\n",
+       "as it likes"},
+      {"missing_package.py", "import there_is_no_such_package\n", "there_is_no_such_package"},
+      {"wrong_key.toml", "torchscrip = \"x\"\n", "torchscrip"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const json document = scene.Document(Eval(scene.Write(row.name, row.text), {relu}), 2);
+    CHECK(document["exit_code"] == 2);
+    CHECK(Contains(document.dump(), row.what));
+  }
+  const Ended nothing = scene.Grove(Eval(scene.Path("none.py"), {relu}));
+  CHECK(nothing.code == 2);
+  CHECK(Contains(nothing.err, "no such file"));
+  CHECK(up.Running());
+  CHECK(scene.Document(Eval(TestCase("relu.py"), {relu}), 0)["results"][0]["verdict"] == "CORRECT");
+}
+
+TEST_CASE("The same idempotency key makes one job, however often the command is given", "[eval]") {
+  Scene scene;
+  scene.Up();
+  const auto words = Eval(TestCase("relu.py"), {TestCase("relu.cpp"), TestCase("wrong.cpp")},
+                          {"--idempotency-key", "one-and-the-same-key"});
+  const json first = scene.Document(words, 11);
+  const json second = scene.Document(words, 11);
+  CHECK(first["job"] == second["job"]);
+  CHECK(first["results"] == second["results"]);
+  CHECK(scene.Document({"jobs"}, 0)["jobs"].size() == 1);
+  const Ended bad = scene.Grove(Eval(TestCase("relu.py"), {TestCase("relu.cpp")}, {"--idempotency-key", "short"}));
+  CHECK(bad.code == 2);
+  CHECK(Contains(bad.err, "idempotency"));
+}
+
+TEST_CASE("A data folder of a newer version is refused with what to do, and stays as it is", "[eval]") {
+  Scene scene;
+  REQUIRE(scene.Grove({"jobs"}).code == 3);  // nothing there yet
+  REQUIRE(scene.Start({"/usr/bin/env", "mkdir", "-p", scene.data()})->Wait().code == 0);
+  // The journal's own table is enough; a newer version may have anything beside it.
+  REQUIRE(scene
+              .Start({GROVE_PYTHON, "-c",
+                      "import sqlite3, sys\n"
+                      "db = sqlite3.connect(sys.argv[1] + '/journal.db')\n"
+                      "db.execute('CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')\n"
+                      "db.execute(\"INSERT INTO meta VALUES('schema_version', '99')\")\n"
+                      "db.commit()\n",
+                      scene.data()})
+              ->Wait()
+              .code == 0);
+  const std::string before = ReadText(scene.data() + "/journal.db");
+  const auto coordinator = scene.Start({GROVE_COORDINATOR_PROGRAM, "--data", scene.data(), "--listen", "127.0.0.1:0"});
+  const Ended ended = coordinator->Wait();
+  CHECK(ended.code == 1);
+  CHECK(Contains(ended.err, "newer grove (schema 99"));
+  CHECK(Contains(ended.err, "--data"));
+  const Ended embedded = scene.Grove(Eval(TestCase("relu.py"), {TestCase("relu.cpp")}));
+  CHECK(embedded.code == 2);
+  CHECK(Contains(embedded.err, "newer grove (schema 99"));
+  CHECK(ReadText(scene.data() + "/journal.db") == before);
+}
+
+}  // namespace
+}  // namespace grove::e2e
