@@ -281,6 +281,21 @@ TEST_CASE("load_inline of a KernelBench candidate is built ahead and comes from 
       v1::CANDIDATE_FORMAT_KERNELBENCH);
   CHECK(bad.verdict == v1::VERDICT_BUILD_FAILED);
   CHECK_THAT(bad.report.log(), Catch::Contains("no_such_name"));
+  // Calls that the import does not reach are found in the text.
+  const std::string head = good.substr(0, good.find("fast = c.load"));
+  const BuildOutcome later = bench.Build(
+      head +
+          "class ModelNew:\n  def __init__(self, features):\n    self.width = features * 2\n    files = [path]\n"
+          "    if features:\n      self.fast = load(name='fast', sources=files)\n"
+          "def once(name='fast'):\n  from torch.utils.cpp_extension import load as build\n"
+          "  return build(name, [path], extra_cflags=['-O1'])\n"
+          "def unknown(name):\n  return c.load(name, [path])\n"
+          "from torch.utils.cpp_extension import load\n",
+      v1::CANDIDATE_FORMAT_KERNELBENCH);
+  INFO(later.report.DebugString() << later.reason);
+  REQUIRE(later.report.ok());
+  CHECK(later.objects.size() == 2);
+  CHECK_THAT(later.report.log(), Catch::Contains("unknown()") && Catch::Contains("call it at module level"));
   const BuildOutcome left =
       bench.Build("import os, torch.utils.cpp_extension\nos._exit(0)\n", v1::CANDIDATE_FORMAT_KERNELBENCH);
   CHECK(left.verdict == v1::VERDICT_BUILD_FAILED);
