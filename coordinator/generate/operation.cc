@@ -1,6 +1,7 @@
 #include "coordinator/generate/operation.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -232,6 +233,12 @@ class Recogniser {
       if (list->size() == 1) list->push_back((*list)[0]);
       return list->size() == 2 ? list : std::nullopt;
     }
+    // The same for one dimension of `rank` 1 seen as the second of two, of which the first has the neutral size.
+    std::optional<Shape> Window(size_t i, int rank, int64_t neutral) const {
+      if (rank == 2) return Pair(i);
+      std::optional<Shape> list = List(i);
+      return list && list->size() == 1 ? std::optional<Shape>({neutral, (*list)[0]}) : std::nullopt;
+    }
   };
 
   static std::optional<int64_t> Dimension(int64_t dim, size_t rank) {
@@ -268,7 +275,13 @@ class Recogniser {
     if (kind == "prim::ListConstruct" || kind == "prim::TupleConstruct") {
       Json list = Json::array();
       for (int value : args.values) {
-        if (!IsConstant(value)) return args.size() == 1 ? std::optional<int>(value) : std::nullopt;
+        if (IsConstant(value)) continue;
+        if (args.size() == 1) return value;
+        const int tensors = Opaque(kind);
+        lists_[tensors] = args.values;
+        return tensors;
+      }
+      for (int value : args.values) {
         list.push_back(values_[value].constant);
       }
       return Constant(std::move(list));
@@ -700,6 +713,7 @@ class Recogniser {
     if (name == "matmul" || name == "mm" || name == "bmm" || name == "mv") {
       return args.size() < 2 ? std::nullopt : MatrixProduct(x, args.values[1], shape);
     }
+    if (name == "einsum") return Einsum(args, shape);
     if ((name == "addmm" || name == "baddbmm") && args.size() >= 3) {
       std::optional<int> product = MatrixProduct(args.values[1], args.values[2], shape);
       if (!product) return std::nullopt;
@@ -709,8 +723,9 @@ class Recogniser {
       int bias = beta == 1 ? x : Elementwise("mul", {x, Constant(beta)}, xs);
       return Elementwise("add", {*product, bias}, shape);
     }
-    if (name == "_convolution" || name == "conv2d") return Convolution(name, args, shape);
-    if (name == "max_pool2d" || name == "avg_pool2d") return Pooling(name == "max_pool2d", args, shape);
+    if (name == "_convolution" || name == "conv2d" || name == "conv1d") return Convolution(name, args, shape);
+    if (name == "max_pool2d" || name == "avg_pool2d") return Pooling(name == "max_pool2d", 2, args, shape);
+    if (name == "max_pool1d" || name == "avg_pool1d") return Pooling(name == "max_pool1d", 1, args, shape);
     return std::nullopt;
   }
 
@@ -820,15 +835,66 @@ class Recogniser {
     return Heavy("matmul", {left, right}, shape, std::move(parts));
   }
 
+  // einsum of two tensors that is a matrix product: "bijl,lk->bijk", "bik,bjk->bij".
+  std::optional<int> Einsum(const Args& args, const Shape& shape) {
+    std::string text = args.Text(0);
+    text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+    const size_t comma = text.find(','), arrow = text.find("->");
+    if (comma == std::string::npos || arrow == std::string::npos || comma > arrow || args.size() < 2) {
+      return std::nullopt;
+    }
+    const std::string labels[2] = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1)};
+    const std::string result = text.substr(arrow + 2);
+    // The tensors come as a list, which folds to an opaque value; the operation at hand keeps its names.
+    auto list = lists_.find(args.values[1]);
+    if (list == lists_.end() || list->second.size() != 2) return std::nullopt;
+    // Labels in the order batch, rows, columns; the summed one is in no result.
+    std::string batch, rows, columns, summed;
+    for (int side : {0, 1}) {
+      const Value& value = values_[list->second[side]];
+      if (value.kind != Value::Kind::kView || value.shape.size() != labels[side].size()) return std::nullopt;
+      for (char label : labels[side]) {
+        if (std::isalpha(static_cast<unsigned char>(label)) == 0) return std::nullopt;
+        if (std::count(labels[side].begin(), labels[side].end(), label) != 1) return std::nullopt;
+        const bool other = labels[1 - side].find(label) != std::string::npos;
+        const bool kept = result.find(label) != std::string::npos;
+        if (!other && !kept) return std::nullopt;
+        if (side == 1 && other) continue;
+        (other ? kept ? batch : summed : side == 0 ? rows : columns) += label;
+      }
+    }
+    if (summed.size() != 1 || columns.size() != 1 || rows.empty() || (!batch.empty() && rows.size() != 1)) {
+      return std::nullopt;
+    }
+    if (result != batch + rows + columns) return std::nullopt;
+    int sides[2];
+    for (int side : {0, 1}) {
+      Value value = values_[list->second[side]];
+      const Operand view = value.view;
+      const std::string order = batch + (side == 0 ? rows + summed : summed + columns);
+      for (size_t d = 0; d < order.size(); ++d) {
+        const size_t from = labels[side].find(order[d]);
+        value.view.shape[d] = view.shape[from];
+        value.view.strides[d] = view.strides[from];
+      }
+      value.shape = value.view.shape;
+      sides[side] = Add(std::move(value));
+    }
+    return MatrixProduct(sides[0], sides[1], shape);
+  }
+
   std::optional<int> Convolution(const std::string& name, const Args& args, const Shape& shape) {
     // _convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups, ...)
-    // conv2d(x, w, b, stride, padding, dilation, groups)
+    // conv2d(x, w, b, stride, padding, dilation, groups), conv1d the same: an image of height 1
     const bool full = name == "_convolution";
     if (args.size() < (full ? 9u : 7u) || (full && args.Bool(6, false))) return std::nullopt;
     const Value& x = values_[args.values[0]];
     const Value& w = values_[args.values[1]];
-    auto stride = args.Pair(3), padding = args.Pair(4), dilation = args.Pair(5);
-    if (x.shape.size() != 4 || w.shape.size() != 4 || shape.size() != 4 || !stride || !padding || !dilation) {
+    const size_t rank = shape.size();
+    if (rank != 3 && rank != 4) return std::nullopt;
+    const int dims = static_cast<int>(rank) - 2;
+    auto stride = args.Window(3, dims, 1), padding = args.Window(4, dims, 0), dilation = args.Window(5, dims, 1);
+    if (x.shape.size() != rank || w.shape.size() != rank || !stride || !padding || !dilation) {
       return std::nullopt;
     }
     if (x.kind != Value::Kind::kView || w.kind != Value::Kind::kView || !IsContiguous(x.view) ||
@@ -837,9 +903,9 @@ class Recogniser {
       return std::nullopt;
     }
     Conv2dSpec conv;
-    conv.n = x.shape[0], conv.c = x.shape[1], conv.h = x.shape[2], conv.w = x.shape[3];
-    conv.oc = shape[1], conv.oh = shape[2], conv.ow = shape[3];
-    conv.kh = w.shape[2], conv.kw = w.shape[3];
+    conv.n = x.shape[0], conv.c = x.shape[1], conv.h = dims == 2 ? x.shape[2] : 1, conv.w = x.shape[rank - 1];
+    conv.oc = shape[1], conv.oh = dims == 2 ? shape[2] : 1, conv.ow = shape[rank - 1];
+    conv.kh = dims == 2 ? w.shape[2] : 1, conv.kw = w.shape[rank - 1];
     conv.stride_h = (*stride)[0], conv.stride_w = (*stride)[1];
     conv.pad_h = (*padding)[0], conv.pad_w = (*padding)[1];
     conv.dilation_h = (*dilation)[0], conv.dilation_w = (*dilation)[1];
@@ -850,30 +916,31 @@ class Recogniser {
     parts.conv2d = conv;
     int result = Heavy("conv2d", {args.values[0], args.values[1]}, shape, std::move(parts));
     if (args.IsNull(2)) return result;
-    std::optional<int> bias = PerChannel(args.values[2], 4);
+    std::optional<int> bias = PerChannel(args.values[2], rank);
     if (!bias) return std::nullopt;
     return Elementwise("add", {result, *bias}, shape);
   }
 
-  std::optional<int> Pooling(bool max, const Args& args, const Shape& shape) {
-    // max_pool2d(x, kernel, stride, padding, dilation, ceil_mode)
-    // avg_pool2d(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
+  std::optional<int> Pooling(bool max, int rank, const Args& args, const Shape& shape) {
+    // max_pool2d(x, kernel, stride, padding, dilation, ceil_mode), max_pool1d the same: an image of height 1
+    // avg_pool2d(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override), avg_pool1d without the
+    // last
     const Shape& xs = values_[args.values[0]].shape;
-    auto kernel = args.Pair(1), padding = args.Pair(3);
-    if (!kernel || !padding || xs.size() < 3 || shape.size() != xs.size()) return std::nullopt;
-    auto stride = args.Pair(2);
+    auto kernel = args.Window(1, rank, 1), padding = args.Window(3, rank, 0);
+    if (!kernel || !padding || static_cast<int>(xs.size()) <= rank || shape.size() != xs.size()) return std::nullopt;
+    auto stride = args.Window(2, rank, 1);
     if (!stride) stride = kernel;
     if (args.Bool(max ? 5 : 4, false) || (!max && !args.IsNull(6))) return std::nullopt;
     Pool2dSpec pool;
     pool.kind = max ? Pool2dSpec::Kind::kMax : Pool2dSpec::Kind::kAvg;
-    pool.h = xs[xs.size() - 2], pool.w = xs[xs.size() - 1];
-    pool.oh = shape[shape.size() - 2], pool.ow = shape[shape.size() - 1];
+    pool.h = rank == 2 ? xs[xs.size() - 2] : 1, pool.w = xs[xs.size() - 1];
+    pool.oh = rank == 2 ? shape[shape.size() - 2] : 1, pool.ow = shape[shape.size() - 1];
     pool.planes = Product(xs) / std::max<int64_t>(1, pool.h * pool.w);
     pool.kh = (*kernel)[0], pool.kw = (*kernel)[1];
     pool.stride_h = (*stride)[0], pool.stride_w = (*stride)[1];
     pool.pad_h = (*padding)[0], pool.pad_w = (*padding)[1];
     if (max) {
-      auto dilation = args.Pair(4);
+      auto dilation = args.Window(4, rank, 1);
       if (!dilation) dilation = Shape{1, 1};
       pool.dilation_h = (*dilation)[0], pool.dilation_w = (*dilation)[1];
     }
@@ -990,6 +1057,7 @@ class Recogniser {
       spec_.output_shape = values_[output].shape;
     }
     if (values_[output].kind == Value::Kind::kView) return Unknown("no computation at all: the result is an input");
+    if (values_[output].kind == Value::Kind::kOpaque) return Unknown(values_[output].why);
     const Shape space = values_[output].shape;
     if (Product(space) != Product(spec_.output_shape)) return Unknown("a graph whose result has another shape");
     std::optional<int> heavy;
@@ -1062,6 +1130,7 @@ class Recogniser {
   OpSpec spec_;
   std::vector<Value> values_;
   std::map<std::string, int> names_;
+  std::map<int, std::vector<int>> lists_;  // values of lists that hold tensors
   std::string note_;
 };
 

@@ -45,13 +45,19 @@ TEST_CASE("Operations are recognised from traced graphs", "[operation]") {
       {"matmul_3d", "matmul"},
       {"bmm", "matmul"},
       {"linear", "matmul"},
+      {"einsum_4d", "matmul"},
+      {"einsum_batched", "matmul"},
       {"mlp_epilogue", "matmul_epilogue"},
       {"conv2d", "conv2d"},
       {"conv2d_strided", "conv2d"},
       {"conv2d_tanh", "conv2d_epilogue"},
+      {"conv1d", "conv2d"},
+      {"conv1d_grouped_gelu", "conv2d_epilogue"},
       {"conv_relu_maxpool", "conv2d_relu_maxpool"},
       {"max_pool2d", "max_pool2d"},
       {"avg_pool2d", "avg_pool2d"},
+      {"max_pool1d", "max_pool2d"},
+      {"avg_pool1d", "avg_pool2d"},
   }));
   CAPTURE(graph);
   auto spec = Recognise(LoadGraph(graph).description);
@@ -75,6 +81,8 @@ TEST_CASE("What is not known is refused with what was seen and what else can be 
       {"unknown_attention", "aten::matmul"},
       {"unknown_two_outputs", "2 tensors"},
       {"unknown_argmax", "int64"},
+      {"unknown_einsum", "aten::einsum"},
+      {"unknown_pool3d", "operation: aten::max_pool3d"},
       {"unknown_batch_norm_training", "aten::batch_norm"},
   }));
   CAPTURE(graph);
