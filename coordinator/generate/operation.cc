@@ -108,6 +108,13 @@ class Recogniser {
       if (op.outputs().empty()) continue;
       int value = Fold(op);
       names_[op.outputs(0)] = value;
+      if (op.kind() == "prim::ListUnpack" && op.inputs_size() == 1) {
+        auto list = lists_.find(Lookup(op.inputs(0)));
+        if (list != lists_.end() && static_cast<int>(list->second.size()) == op.outputs_size()) {
+          for (int i = 0; i < op.outputs_size(); ++i) names_[op.outputs(i)] = list->second[i];
+          continue;
+        }
+      }
       for (int i = 1; i < op.outputs_size(); ++i) {
         Value other;
         other.why = absl::StrCat(op.kind(), " (output ", i, ")");
@@ -262,7 +269,14 @@ class Recogniser {
       is_float32 = op.output_types(0).dtype().empty() || op.output_types(0).dtype() == "float32";
     }
     std::optional<int> result = FoldKnown(op.kind(), name, args, shape);
-    if (!result) return Opaque(op.kind());
+    if (!result) {
+      // What comes of an unknown value is unknown because of that one.
+      for (int input : args.values) {
+        if (values_[input].kind == Value::Kind::kOpaque && lists_.count(input) == 0) return Opaque(values_[input].why);
+      }
+      return Opaque(op.kind());
+    }
+    if (lists_.count(*result) > 0) return *result;
     Value& value = values_[*result];
     if (!is_float32 && value.kind != Value::Kind::kConstant) {
       return Opaque(absl::StrCat(op.kind(), " giving ", op.output_types(0).dtype()));
@@ -295,6 +309,14 @@ class Recogniser {
       auto dim = Dimension(static_cast<int64_t>(args.Number(1, 0)), x.shape.size());
       if (!dim) return std::nullopt;
       return Constant(Json(x.shape[*dim]));
+    }
+    if (name == "broadcast_tensors") {  // only where it does nothing
+      auto list = lists_.find(args.values[0]);
+      if (list == lists_.end()) return std::nullopt;
+      for (int each : list->second) {
+        if (values_[each].shape != values_[list->second[0]].shape) return std::nullopt;
+      }
+      return args.values[0];
     }
     if (values_[args.values[0]].kind == Value::Kind::kOpaque) return std::nullopt;
     static const std::set<std::string> kIdentities = {"contiguous", "clone",    "detach",
@@ -412,6 +434,34 @@ class Recogniser {
   }
 
   // ------------------------------------------------------------------------------------------------- elementwise
+  // Losses as expressions of (x, target, reduction, beta): 0 none, 1 mean, 2 sum.
+  std::optional<int> Loss(const std::string& name, const Args& args) {
+    const double reduction = args.Number(2, 1);
+    const Shape shape = values_[args.values[0]].shape;
+    if (args.size() < 3 || values_[args.values[1]].shape != shape || IsConstant(args.values[0]) ||
+        IsConstant(args.values[1])) {
+      return std::nullopt;
+    }
+    int loss = Elementwise("sub", {args.values[0], args.values[1]}, shape);
+    if (name == "mse_loss") {
+      loss = Elementwise("square", {loss}, shape);
+    } else {
+      loss = Elementwise("abs", {loss}, shape);
+    }
+    const double beta = args.Number(3, 1);
+    if ((name == "smooth_l1_loss" || name == "huber_loss") && beta > 0) {
+      // With m = min(d, beta): d^2 / 2 below beta and beta (d - beta / 2) above are both m (d - m / 2).
+      const int low = Elementwise("clamp", {loss}, shape, {-std::numeric_limits<double>::infinity(), beta});
+      const int half = Elementwise("mul", {low, Constant(0.5)}, shape);
+      loss = Elementwise("mul", {low, Elementwise("sub", {loss, half}, shape)}, shape);
+      if (name == "smooth_l1_loss" && beta != 1) loss = Elementwise("mul", {loss, Constant(1 / beta)}, shape);
+    }
+    if (reduction == 0) return loss;
+    if (reduction != 1 && reduction != 2) return std::nullopt;
+    return Reduction(reduction == 1 ? ReduceSpec::Kind::kMean : ReduceSpec::Kind::kSum,
+                     reduction == 1 ? "reduce_mean" : "reduce_sum", loss, {}, {});
+  }
+
   std::optional<int> FoldElementwise(const std::string& name, const Args& args, const Shape& shape) {
     const double inf = std::numeric_limits<double>::infinity();
     auto unary = [&](const std::string& op, std::vector<double> params = {}) {
@@ -457,6 +507,9 @@ class Recogniser {
     if (name == "clamp_max")
       return args.Constant(1) ? std::optional<int>(unary("clamp", {-inf, args.Number(1, inf)})) : std::nullopt;
     if (args.size() < 2) return std::nullopt;
+    if (name == "mse_loss" || name == "l1_loss" || name == "smooth_l1_loss" || name == "huber_loss") {
+      return Loss(name, args);
+    }
     if (name == "add" || name == "sub" || name == "rsub") {
       int left = args.values[0], right = args.values[1];
       if (name == "rsub") std::swap(left, right);
@@ -887,11 +940,17 @@ class Recogniser {
     // _convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups, ...)
     // conv2d(x, w, b, stride, padding, dilation, groups), conv1d the same: an image of height 1
     const bool full = name == "_convolution";
-    if (args.size() < (full ? 9u : 7u) || (full && args.Bool(6, false))) return std::nullopt;
+    if (args.size() < (full ? 9u : 7u) || (full && args.Bool(6, false))) {
+      note_ = "transposed";
+      return std::nullopt;
+    }
     const Value& x = values_[args.values[0]];
     const Value& w = values_[args.values[1]];
     const size_t rank = shape.size();
-    if (rank != 3 && rank != 4) return std::nullopt;
+    if (rank != 3 && rank != 4) {
+      note_ = "of three dimensions";
+      return std::nullopt;
+    }
     const int dims = static_cast<int>(rank) - 2;
     auto stride = args.Window(3, dims, 1), padding = args.Window(4, dims, 0), dilation = args.Window(5, dims, 1);
     if (x.shape.size() != rank || w.shape.size() != rank || !stride || !padding || !dilation) {

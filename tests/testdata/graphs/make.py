@@ -77,6 +77,8 @@ def describe(model, inputs):
             if t.kind() == "TensorType":
                 types.append({"dtype": {"Float": "float32", "Long": "int64", "Double": "float64", "Bool": "bool"}.get(
                     t.scalarType(), str(t.scalarType())), "shape": list(map(str, t.sizes() or []))})
+            else:
+                types.append({"dtype": str(t)})
         for o in out:
             values[o] = "v%d" % len(values)
         ops.append({"kind": kind, "inputs": [values[i.debugName()] for i in node.inputs()],
@@ -145,6 +147,8 @@ CASES = {
     "logsumexp": (Fn(lambda s, x: torch.logsumexp(x * 20, dim=1)), [(4, 5000)]),
     "logsumexp_middle": (Fn(lambda s, x: torch.logsumexp(x, dim=1)), [(3, 8, 19)]),
     "mse_loss": (Fn(lambda s, x, y: torch.mean((x - y) ** 2)), [(12, 801), (12, 801)]),
+    "huber_loss": (Fn(lambda s, x, y: F.huber_loss(3 * x, y, delta=1.5)), [(12, 401), (12, 401)]),
+    "smooth_l1_loss": (Fn(lambda s, x, y: F.smooth_l1_loss(2 * x, y, reduction="sum")), [(7, 91), (7, 91)]),
     "reduce_then_relu": (Fn(lambda s, x: torch.relu(torch.sum(x, dim=1) * 0.1)), [(5, 50)]),
     "matmul": (Fn(lambda s, a, b: torch.matmul(a, b)), [(37, 53), (53, 41)]),
     "matmul_ta": (Fn(lambda s, a, b: torch.matmul(a.T, b)), [(53, 14), (53, 41)]),
@@ -173,6 +177,7 @@ CASES = {
     "unknown_two_outputs": (Fn(lambda s, x: (x + 1, x * 2)), [(4, 8)]),
     "unknown_einsum": (Fn(lambda s, a, b: torch.einsum("ij,ij->i", a, b)), [(4, 8), (4, 8)]),
     "unknown_pool3d": (nn.MaxPool3d(2), [(1, 2, 4, 4, 4)]),
+    "unknown_chain": (Fn(lambda s, x: torch.relu(torch.cumsum(x, dim=1)) / 2), [(4, 8)]),
     "unknown_argmax": (Fn(lambda s, x: torch.argmax(x, dim=1)), [(4, 8)]),
     "unknown_batch_norm_training": (nn.BatchNorm2d(4), [(2, 4, 3, 3)]),
 }
