@@ -10,6 +10,9 @@
 #include "worker/judge/device_ops.h"
 
 namespace grove::judge {
+
+void ReleaseCudaCache();  // cuda_cache.cc: torch's headers are not for nvcc
+
 namespace {
 
 void Check(cudaError_t status, const char* what) {
@@ -193,6 +196,7 @@ class CudaOps : public DeviceOps {
     Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return free;
   }
+  void ReleaseCache() override { ReleaseCudaCache(); }
   std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override {
     return std::make_unique<DeviceBlock>(*driver_, ordinal_, bytes);
   }

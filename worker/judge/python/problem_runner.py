@@ -139,38 +139,40 @@ class Runner:
             raise ProblemFailure(f"{self.label}: get_inputs() returns {type(inputs).__name__}; it must return a list", "")
         leaves, names = [], []
         argument_names = self.argument_names()
-
-        def tree(value, name):
-            if isinstance(value, torch.Tensor):
-                value = value.detach()
-                if value.layout != torch.strided:
-                    raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor of layout {value.layout}; only "
-                                         "dense tensors are supported", "")
-                leaves.append(value.to(self.device).contiguous())
-                names.append(name)
-                return len(leaves) - 1
-            if isinstance(value, (bool, int, float)):
-                if isinstance(value, int) and not -(2**63) <= value < 2**63:
-                    raise ProblemFailure(f"{self.label}: an input integer does not fit in 64 bits", "")
-                leaves.append(value)
-                names.append(name)
-                return len(leaves) - 1
-            if isinstance(value, dict):
-                return {"dict": [[key, tree(item, f"{name}[{key!r}]")] for key, item in value.items()]}
-            if isinstance(value, (list, tuple)):
-                kind = "list" if isinstance(value, list) else "tuple"
-                return {kind: [tree(item, f"{name}[{i}]") for i, item in enumerate(value)]}
-            if value is None or isinstance(value, str):
-                return {"value": value}
-            raise ProblemFailure(f"{self.label}: get_inputs() returns a {type(value).__name__}, which cannot be handed to "
-                                 "a candidate; tensors, numbers, strings, None, lists, tuples and dicts can", "")
-
         self.structure = [
-            tree(value, argument_names[i] if i < len(argument_names) else f"input{i}") for i, value in enumerate(inputs)
+            self._tree(value, argument_names[i] if i < len(argument_names) else f"input{i}", leaves, names)
+            for i, value in enumerate(inputs)
         ]
         if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             raise ProblemFailure(f"{self.label}: get_inputs() makes no tensors, so there is nothing to compute on", "")
         return leaves, names
+
+    # A method and no nested function: a function that calls itself by its closure is a reference cycle, and what its closure holds
+    # (gigabytes of inputs) would live until the garbage collector comes by.
+    def _tree(self, value, name, leaves, names):
+        if isinstance(value, torch.Tensor):
+            value = value.detach()
+            if value.layout != torch.strided:
+                raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor of layout {value.layout}; only "
+                                     "dense tensors are supported", "")
+            leaves.append(value.to(self.device).contiguous())
+            names.append(name)
+            return len(leaves) - 1
+        if isinstance(value, (bool, int, float)):
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise ProblemFailure(f"{self.label}: an input integer does not fit in 64 bits", "")
+            leaves.append(value)
+            names.append(name)
+            return len(leaves) - 1
+        if isinstance(value, dict):
+            return {"dict": [[key, self._tree(item, f"{name}[{key!r}]", leaves, names)] for key, item in value.items()]}
+        if isinstance(value, (list, tuple)):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {kind: [self._tree(item, f"{name}[{i}]", leaves, names) for i, item in enumerate(value)]}
+        if value is None or isinstance(value, str):
+            return {"value": value}
+        raise ProblemFailure(f"{self.label}: get_inputs() returns a {type(value).__name__}, which cannot be handed to "
+                             "a candidate; tensors, numbers, strings, None, lists, tuples and dicts can", "")
 
     def _arguments(self, structure, leaves):
         if isinstance(structure, int):
@@ -227,30 +229,29 @@ class Runner:
 
     def flatten(self, result):
         leaves, paths = [], []
-
-        def walk(value, path):
-            if isinstance(value, torch.Tensor):
-                leaves.append(value.detach().contiguous())
-                paths.append(path)
-            elif isinstance(value, (bool, int, float)):
-                dtype = torch.float64 if isinstance(value, float) else None
-                leaves.append(torch.tensor(value, dtype=dtype, device=self.device))
-                paths.append(path)
-            elif isinstance(value, (list, tuple)):
-                for i, item in enumerate(value):
-                    walk(item, f"{path}[{i}]")
-            elif isinstance(value, dict):
-                for key, item in value.items():
-                    walk(item, f"{path}[{key!r}]")
-            elif value is not None:
-                raise ProblemFailure(f"{self.label}: Model.forward returns a {type(value).__name__}, which cannot be "
-                                     "compared; tensors, numbers, lists, tuples and dicts can", "")
-
-        walk(result, "")
+        self._walk(result, "", leaves, paths)
         if not leaves:
             raise ProblemFailure(f"{self.label}: Model.forward returns no tensor, so there is nothing to compare", "")
         self.paths = paths
         return leaves
+
+    def _walk(self, value, path, leaves, paths):
+        if isinstance(value, torch.Tensor):
+            leaves.append(value.detach().contiguous())
+            paths.append(path)
+        elif isinstance(value, (bool, int, float)):
+            dtype = torch.float64 if isinstance(value, float) else None
+            leaves.append(torch.tensor(value, dtype=dtype, device=self.device))
+            paths.append(path)
+        elif isinstance(value, (list, tuple)):
+            for i, item in enumerate(value):
+                self._walk(item, f"{path}[{i}]", leaves, paths)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self._walk(item, f"{path}[{key!r}]", leaves, paths)
+        elif value is not None:
+            raise ProblemFailure(f"{self.label}: Model.forward returns a {type(value).__name__}, which cannot be "
+                                 "compared; tensors, numbers, lists, tuples and dicts can", "")
 
     def begin_trace(self):
         trace = torch.jit._trace
