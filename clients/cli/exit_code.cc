@@ -73,6 +73,9 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:  // too large, too many
       return ExitCode::kUsage;
     case absl::StatusCode::kUnavailable:
+      // It was reached, and cannot do its work now (client::IsAnswered; by name, because this file knows no gRPC).
+      if (status.GetPayload("grove/answered").has_value()) return ExitCode::kInfrastructure;
+      return ExitCode::kUnreachable;
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:

@@ -49,6 +49,14 @@ std::string AddressFromFile(const std::string& path) {
   return words.empty() ? "" : std::string(words.front());
 }
 
+// Less than this is no room for the first page of a journal's log (4 KiB), a lock and an address.
+constexpr uintmax_t kRoomToStart = 64 << 10;
+bool DiskIsFull(const std::string& folder) {
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  return !error && space.available < kRoomToStart;
+}
+
 }  // namespace
 
 struct Farm::Impl {
@@ -126,6 +134,12 @@ struct Farm::Impl {
         // The store locks this file for as long as it is open (coordinator/store/sqlite_store.h).
         const auto lock = FileLock::Acquire(absl::StrCat(options.data_dir, "/lock"));
         if (absl::IsFailedPrecondition(lock.status())) return absl::AlreadyExistsError(why);
+        // The log is on the same disk, so that it may be silent about this.
+        if (DiskIsFull(options.data_dir)) {
+          return absl::InternalError(absl::StrCat("the disk that holds ", options.data_dir,
+                                                  " is full; free some space, or name another folder with --data\n",
+                                                  why));
+        }
         const int code = member.child->ExitCode();
         return code == 1 || code == 2 ? absl::FailedPreconditionError(why) : absl::InternalError(why);
       }

@@ -126,13 +126,14 @@ std::string PlainLine(const v1::Event& event, const JobModel& model) {
   switch (event.body_case()) {
     case v1::Event::kJobState: {
       std::string line = absl::StrCat("job ", absl::AsciiStrToLower(JobStateName(event.job_state().state())));
-      if (!event.job_state().reason().empty()) absl::StrAppend(&line, ": ", OneLine(event.job_state().reason()));
+      // Why it failed is said once, in full, by the command that ends with it.
+      const bool failed = event.job_state().state() == v1::JOB_STATE_FAILED;
+      if (!failed && !event.job_state().reason().empty())
+        absl::StrAppend(&line, ": ", OneLine(event.job_state().reason()));
       return line;
     }
     case v1::Event::kProblemDescribed:
-      return event.problem_described().error().empty()
-                 ? "problem understood"
-                 : absl::StrCat("problem: ", OneLine(event.problem_described().error()));
+      return event.problem_described().error().empty() ? "problem understood" : "problem cannot be used";
     case v1::Event::kIdeasProposed: {
       if (!event.ideas_proposed().error().empty()) {
         return absl::StrCat("generator: ", OneLine(event.ideas_proposed().error()));

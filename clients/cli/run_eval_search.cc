@@ -73,7 +73,8 @@ absl::StatusOr<std::vector<v1::KernelNode>> FetchKernels(Session* session, const
 void SayJobFailure(const Context& context, const v1::Job& job) {
   if (job.state() == v1::JOB_STATE_FAILED || job.state() == v1::JOB_STATE_CANCELLED) {
     context.console->Error(absl::StrCat(job.id(), " ", absl::AsciiStrToLower(JobStateName(job.state())),
-                                        job.state_reason().empty() ? "" : ": ", Printable(job.state_reason())));
+                                        job.state_reason().empty() ? "" : ": ",
+                                        absl::StripTrailingAsciiWhitespace(Printable(job.state_reason()))));
   }
 }
 
@@ -100,7 +101,7 @@ ExitCode FinishEval(const Context& context, Session* session, const std::string&
     for (const v1::KernelNode& kernel : *kernels) ++verdicts[kernel.result().verdict()];
     context.console->Message(absl::StrCat(kernels->size(), " candidates: ", RenderVerdictCounts(verdicts)));
   }
-  if (!kernels->empty()) {
+  if (!kernels->empty() && job->state() == v1::JOB_STATE_DONE) {
     context.console->Message(absl::StrCat("sources, compiler text and samples: `grove show ", kernels->front().id(),
                                           "`; kept in ", DataLine(session)));
   }
@@ -289,7 +290,14 @@ ExitCode RunEval(const Context& context, const EvalCommand& command) {
   if (!first.ok()) return Fail(context, first);
   spec.set_name(command.name.empty() ? problem->name() : command.name);
   *eval->mutable_problem() = *std::move(problem);
-  return SubmitAndFollow(context, spec, command.key, DeviceFlag(command.evaluation), command.detach, "");
+  // A .cu or .cpp candidate names its device by itself.
+  std::string device = DeviceFlag(command.evaluation);
+  for (const v1::Candidate& candidate : eval->candidates()) {
+    if (!device.empty()) break;
+    if (candidate.format() == v1::CANDIDATE_FORMAT_CUDA) device = "cuda";
+    if (candidate.format() == v1::CANDIDATE_FORMAT_CPP) device = "cpu";
+  }
+  return SubmitAndFollow(context, spec, command.key, device, command.detach, "");
 }
 
 ExitCode RunSearch(const Context& context, const SearchCommand& command) {

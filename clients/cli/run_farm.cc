@@ -49,6 +49,11 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
       } else {
         devices = local.front() == "cpu" ? std::vector<std::string>{"cuda:0"} : local;
       }
+      if (std::find(local.begin(), local.end(), devices.front()) == local.end()) {
+        return Fail(context, absl::FailedPreconditionError(
+                                 absl::StrCat("there is no device ", devices.front(), " on this machine (",
+                                              absl::StrJoin(local, ", "), "); choose another with --device")));
+      }
       break;
     default:
       devices = local;
@@ -87,7 +92,8 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
   if (!farm.ok()) {
     if (absl::IsCancelled(farm.status())) return ExitCode::kInterrupted;
     // What stopped it is a wrong argument (a port in use, a folder of a newer version) as far as anyone can tell.
-    return Fail(context, farm.status(), absl::IsNotFound(farm.status()) ? ExitCode::kInfrastructure : ExitCode::kUsage);
+    const bool broken = absl::IsNotFound(farm.status()) || absl::IsInternal(farm.status());  // or the disk is full
+    return Fail(context, farm.status(), broken ? ExitCode::kInfrastructure : ExitCode::kUsage);
   }
   context.interrupts->OnFirst([console] { console->Message("\ndraining; Ctrl-C again stops at once"); });
   Farm* raw = farm->get();

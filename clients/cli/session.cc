@@ -1,5 +1,6 @@
 #include "clients/cli/session.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -106,7 +107,15 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     // Looking at a search must not go on with it: nobody asked for its model calls.
     if (wanted.need == Need::kRead) farm_options.coordinator_flags = {"--hold"};
     if (wanted.need == Need::kWork) {
-      farm_options.devices = {wanted.device.empty() ? LocalDevices().front() : wanted.device};
+      const std::vector<std::string> local = LocalDevices();
+      // Nobody else will bring the device to a coordinator that lives as long as this command.
+      const bool cuda = absl::StartsWith(wanted.device, "cuda");
+      if (cuda && std::find(local.begin(), local.end(), wanted.device) == local.end()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "there is no device ", wanted.device, " on this machine (", absl::StrJoin(local, ", "),
+            "); choose another with --device, or name a coordinator that has such a worker with --coordinator"));
+      }
+      farm_options.devices = {wanted.device.empty() ? local.front() : wanted.device};
     }
     auto farm = Farm::Start(farm_options);
     if (!farm.ok()) {
@@ -118,6 +127,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
       // That it refused this folder or these flags is the user's to change; anything else is a coordinator out of
       // reach.
       if (absl::IsCancelled(farm.status()) || absl::IsFailedPrecondition(farm.status())) return farm.status();
+      // Nothing is out of reach where a disk is full or a program is missing.
+      if (absl::IsInternal(farm.status()) || absl::IsNotFound(farm.status())) {
+        return absl::InternalError(farm.status().message());
+      }
       return absl::UnavailableError(farm.status().message());
     }
     session->farm_ = *std::move(farm);

@@ -25,6 +25,11 @@ constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 // A watch is attached anew after an hour, so that even a stream that nobody ends has a deadline.
 constexpr absl::Duration kWatchDeadline = absl::Hours(1);
 
+// How a coordinator begins what it says with UNAVAILABLE (its store cannot be written, it drains, it shuts down); what
+// gRPC says of a connection begins otherwise.
+constexpr absl::string_view kAnswerPrefix = "the coordinator";
+constexpr absl::string_view kAnsweredPayload = "grove/answered";
+
 // Registers a call with the cancellation for as long as the call lives.
 class CancelScope {
  public:
@@ -53,7 +58,10 @@ bool Pause(const Cancellation* cancellation, absl::Duration duration) {
 
 }  // namespace
 
+bool IsAnswered(const absl::Status& status) { return status.GetPayload(kAnsweredPayload).has_value(); }
+
 bool IsUnreachable(const absl::Status& status) {
+  if (IsAnswered(status)) return false;
   return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded ||
          status.code() == absl::StatusCode::kUnauthenticated;
 }
@@ -72,6 +80,11 @@ struct Client::Impl {
     if (IsCancelled(cancellation)) return absl::CancelledError("interrupted");
     const absl::StatusCode code = rpc::FromGrpc(status).code();
     std::string message = status.error_message();
+    if (code == absl::StatusCode::kUnavailable && absl::StartsWith(message, kAnswerPrefix)) {
+      absl::Status answered(code, message);
+      answered.SetPayload(kAnsweredPayload, absl::Cord());
+      return answered;
+    }
     if (code == absl::StatusCode::kUnavailable) {
       message = absl::StrCat("the coordinator at ", options.address,
                              " cannot be reached; is it running, and is the address right? (", message, ")");

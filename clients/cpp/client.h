@@ -101,6 +101,10 @@ class Client {
   std::unique_ptr<Impl> impl_;
 };
 
+// True where the coordinator itself said UNAVAILABLE: its store cannot be written, or it drains. Its words are the
+// message. Such calls are tried again as others are.
+bool IsAnswered(const absl::Status& status);
+
 // True where a Status means "the coordinator could not be reached or would not talk to us", as against an answer of
 // its.
 bool IsUnreachable(const absl::Status& status);

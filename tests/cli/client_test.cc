@@ -92,6 +92,19 @@ TEST_CASE("Nobody there is UNAVAILABLE within the patience, with the address", "
   CHECK(absl::Now() - began < absl::Seconds(15));
 }
 
+TEST_CASE("A coordinator that says that it cannot work now is not called unreachable", "[client]") {
+  FakeCoordinator server;
+  server.SetJob(SomeJob(), {}, {});
+  auto client = Connect(server.address());
+  const std::string words = "the coordinator's store cannot be written: the disk is full: free some space; try again";
+  server.FailNext(1000, absl::UnavailableError(words));
+  const absl::Status status = client->GetJob("j-a", {.patience = absl::Milliseconds(50)}).status();
+  CHECK(absl::IsUnavailable(status));
+  CHECK(status.message() == words);
+  CHECK(client::IsAnswered(status));
+  CHECK_FALSE(client::IsUnreachable(status));
+}
+
 TEST_CASE("A plaintext address on another machine is refused before anything is sent", "[client]") {
   const auto client = Client::Create({.address = "farm.example:7433"});
   REQUIRE_FALSE(client.ok());

@@ -235,6 +235,16 @@ TEST_CASE("--detach without a lasting coordinator says what to do and starts not
   CHECK_FALSE(std::filesystem::exists(home.Path(".local/share/grove")));
 }
 
+TEST_CASE("A device that this machine lacks is refused before anything is started", "[command]") {
+  Home home;
+  const ProgramResult result = home.Run({"eval", home.Path("problem.py"), home.Path("a.cpp"), "--device", "cuda:63"});
+  CHECK(result.exit_code == 2);
+  CHECK(absl::StrContains(result.err, "there is no device cuda:63 on this machine"));
+  CHECK(absl::StrContains(result.err, "--device"));
+  CHECK(home.Run({"up", "--device", "cuda:63", "--listen", "127.0.0.1:0"}).exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(home.Path(".local/share/grove/journal.db")));
+}
+
 TEST_CASE("watch --json is one document per event", "[command]") {
   Home home;
   FakeCoordinator server;

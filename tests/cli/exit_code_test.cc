@@ -32,6 +32,9 @@ TEST_CASE("Failed calls are usage, unreachable, interrupted or infrastructure", 
   CHECK(ExitCodeOf(absl::UnavailableError("")) == ExitCode::kUnreachable);
   CHECK(ExitCodeOf(absl::DeadlineExceededError("")) == ExitCode::kUnreachable);
   CHECK(ExitCodeOf(absl::UnauthenticatedError("")) == ExitCode::kUnreachable);
+  absl::Status answered = absl::UnavailableError("the coordinator's store cannot be written");
+  answered.SetPayload("grove/answered", absl::Cord());
+  CHECK(ExitCodeOf(answered) == ExitCode::kInfrastructure);
   CHECK(ExitCodeOf(absl::CancelledError("")) == ExitCode::kInterrupted);
   CHECK(ExitCodeOf(absl::InternalError("")) == ExitCode::kInfrastructure);
   CHECK(ExitCodeOf(absl::UnimplementedError("")) == ExitCode::kInfrastructure);

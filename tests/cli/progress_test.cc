@@ -87,6 +87,9 @@ TEST_CASE("Without a terminal each verdict is a line, and leases are none", "[cl
   state.mutable_job_state()->set_state(v1::JOB_STATE_PAUSED);
   state.mutable_job_state()->set_reason("the provider\nis out");
   CHECK(PlainLine(state, model) == "job paused: the provider is out");
+  // Why a job failed is the command's last word, and said once.
+  state.mutable_job_state()->set_state(v1::JOB_STATE_FAILED);
+  CHECK(PlainLine(state, model) == "job failed");
 }
 
 }  // namespace

@@ -363,6 +363,8 @@ x = [3, 17]
         assert "distributon" in message and "line 10" in message, message
         assert "not TOML" in self.bad("name = ", native)
         assert "torchscript" in self.bad("name = \"x\"", native)
+        # A misspelt key is named as such, not as the absence of the right one.
+        assert "torchskript" in self.bad(self.TOML.replace("torchscript", "torchskript"), native)
         assert "does not compile" in self.bad(self.TOML.replace("torch.softmax", "torch.sofmax"), native)
         assert "dtype" in self.bad(self.TOML.replace("shape = [8", "dtype = \"float31\"\nshape = [8"), native)
 
@@ -378,6 +380,12 @@ x = [3, 17]
         assert "reference broke" in message and "line" in message, message
         assert "ZeroDivisionError" in self.bad(model("        return a[0]", "[torch.randn(1 // 0)]"))
         assert "NUL" in self.bad(RELU + "\0")
+
+    def test_a_random_reference_is_refused(self):
+        dropout = model("return torch.nn.functional.dropout(a[0], 0.2, True)", "torch.randn(8, 64)")
+        problem = self.bad(dropout)
+        assert "twice on the same inputs" in problem and "dropout" in problem, problem
+        self.judge(dropout.replace("True)", "False)"))
 
     def test_endless_problem_is_given_up(self):
         message = self.bad(model("        return a[0]", "[torch.randn(3)]", extra="while True: pass"), extra=("--load-seconds", "4"))

@@ -86,6 +86,12 @@ class Table {
     if (!wire::CountElements(shape)) Complain(file, &node, "\"" + key + "\" has too many elements");
     return shape;
   }
+  // Before anything is missed: a key that is misspelt is named as what it is, not as the absence of the right one.
+  void Only(std::initializer_list<const char*> keys) {
+    known_.insert(keys.begin(), keys.end());
+    Finish();
+    known_.clear();
+  }
   void Finish() {
     for (const auto& [key, node] : table_) {
       if (known_.count(std::string(key.str())) != 0) continue;
@@ -106,6 +112,7 @@ class Table {
 InputSpec ParseInput(const std::string& file, const toml::table& node, const std::string& what) {
   Table table(file, node, what);
   InputSpec spec;
+  table.Only({"name", "dtype", "shape", "distribution", "mean", "std", "low", "high", "value"});
   auto name = table.Get<std::string>("name", "text");
   if (!name || name->empty()) Complain(file, &node, what + " needs a \"name\"");
   spec.name = *name;
@@ -379,6 +386,7 @@ class NativeReference : public Reference {
 
   void Parse(const toml::table& root) {
     Table table(name_, root, "the problem");
+    table.Only({"name", "description", "torchscript", "inputs", "parameters", "shapes", "held_out", "tolerance"});
     if (auto name = table.Get<std::string>("name", "text")) (void)name;
     table.Get<std::string>("description", "text");
     auto text = table.Get<std::string>("torchscript", "text");
