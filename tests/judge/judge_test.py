@@ -382,7 +382,7 @@ x = [3, 17]
         assert "NUL" in self.bad(RELU + "\0")
 
     def test_a_random_reference_is_refused(self):
-        dropout = model("return torch.nn.functional.dropout(a[0], 0.2, True)", "torch.randn(8, 64)")
+        dropout = model("        return torch.nn.functional.dropout(a[0], 0.2, True)", "[torch.randn(8, 64)]")
         problem = self.bad(dropout)
         assert "twice on the same inputs" in problem and "dropout" in problem, problem
         self.judge(dropout.replace("True)", "False)"))

@@ -180,6 +180,34 @@ class Judge {
     return std::unique_ptr<Reference>(make(options));
   }
 
+  // Two runs on the same inputs must agree: what a reference draws itself (dropout in training mode) nobody can
+  // compute, and its "own error" would excuse every kernel. Order of summation on a GPU moves results by far less.
+  static void CheckRepeats(const std::vector<at::Tensor>& first, const std::vector<at::Tensor>& second) {
+    static constexpr double kApart = 0.05;            // of the output's rms; of the elements, for integers
+    static constexpr std::int64_t kLooked = 1 << 20;  // elements of each output
+    for (std::size_t i = 0; i < first.size() && i < second.size(); ++i) {
+      double apart = 0;
+      if (first[i].sizes() == second[i].sizes()) {
+        if (first[i].numel() == 0 || first[i].equal(second[i])) continue;
+        auto some = [](const at::Tensor& tensor) {
+          const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+          const at::Tensor flat = real.reshape({-1});
+          return flat.narrow(0, 0, std::min<std::int64_t>(flat.numel(), kLooked)).to(at::kDouble).nan_to_num(0, 0, 0);
+        };
+        const at::Tensor a = some(first[i]), b = some(second[i]);
+        const bool fractions = first[i].is_floating_point() || first[i].is_complex();
+        const at::Tensor off = fractions ? (a - b).square().mean().sqrt() / a.square().mean().sqrt().clamp_min(1e-300)
+                                         : a.ne(b).to(at::kDouble).mean();
+        apart = off.item().toDouble();
+        if (apart <= kApart) continue;
+      }
+      throw ProblemError(
+          "the reference gives different results when it is run twice on the same inputs, so there is nothing to "
+          "compare with: it is random (dropout in training mode?), keeps state between calls, or writes to its inputs. "
+          "Take that out of the problem, or call self.eval() at the end of __init__");
+    }
+  }
+
   static json Leaves(const std::vector<Leaf>& leaves) {
     json list = json::array();
     for (const Leaf& leaf : leaves) {
@@ -243,6 +271,7 @@ class Judge {
       }
       ops_->Synchronize();
       problem_.reference_seconds = ops_->Time([&] { call->Run(); });
+      CheckRepeats(results, call->Outputs());
       begin = Clock::now();
       try {
         auto exact = reference.Prepare(leaves, Mode::kDouble);
