@@ -190,6 +190,10 @@ class Parser {
     app_.add_option("--tls-ca", g.tls_ca, "CA certificate that the coordinator's must be of")->type_name("FILE");
     app_.add_option("--tls-cert", g.tls_cert, "Own certificate, for mutual TLS")->type_name("FILE");
     app_.add_option("--tls-key", g.tls_key, "Key of the own certificate")->type_name("FILE");
+    BoundReal(app_.add_option("--reattach", g.reattach,
+                              "How long to look for a coordinator that goes away during a watch (default 60)")
+                  ->type_name("SECONDS"),
+              0, 86400);
     app_.add_flag("--insecure", g.insecure, "Plaintext to a coordinator on another machine");
     app_.add_flag("--allow-weak-sandbox", g.allow_weak_sandbox,
                   "Workers that this command starts run even without all sandbox layers");

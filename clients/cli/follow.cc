@@ -62,6 +62,7 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
   watch.with_progress = draw || options.ndjson;
   watch.cancellation = &stop;
   if (session->embedded()) watch.reattach_for = absl::Seconds(30);
+  if (options.reattach_seconds >= 0) watch.reattach_for = absl::Seconds(options.reattach_seconds);
   bool said_gone = false;
   watch.on_reattach = [&](const absl::Status& why, absl::Duration left) {
     if (!said_gone) {

@@ -13,6 +13,7 @@ namespace grove::cli {
 
 struct FollowOptions {
   uint64_t after_seq = 0;
+  double reattach_seconds = -1;  // how long to look for a coordinator that went away; negative = the default
   bool ndjson = false;           // each event as a document on stdout
   bool lines_to_stdout = false;  // plain lines are the command's data (`watch`), where nothing is redrawn
 };

@@ -12,6 +12,7 @@ struct GlobalOptions {
   std::string tls_cert, tls_key, tls_ca;
   bool insecure = false;
   bool allow_weak_sandbox = false;  // for a worker that this command starts
+  double reattach = -1;  // seconds; negative = the default
   bool json = false, quiet = false, no_color = false;
 };
 

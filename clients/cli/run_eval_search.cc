@@ -186,7 +186,9 @@ ExitCode FinishSearch(const Context& context, Session* session, const std::strin
 // Watches and finishes; the interrupt's message has been set up by then.
 ExitCode FollowAndFinish(const Context& context, Session* session, const v1::Job& job, const std::string& record) {
   SayOnInterrupt(context, session, job.id());
-  Followed followed = Follow(session, job.id(), FollowOptions(), context.console, context.interrupts);
+  FollowOptions options;
+  options.reattach_seconds = context.global.reattach;
+  Followed followed = Follow(session, job.id(), options, context.console, context.interrupts);
   if (absl::IsCancelled(followed.status)) {
     session->Close(kEmbeddedPatience);
     return ExitCode::kInterrupted;
@@ -389,6 +391,7 @@ ExitCode RunWatch(const Context& context, const NodeCommand& command) {
   options.ndjson = console->json();
   options.lines_to_stdout = !console->live();
   options.after_seq = command.after;
+  options.reattach_seconds = context.global.reattach;
   Followed followed = Follow(session->get(), job->id(), options, console, context.interrupts);
   if (absl::IsCancelled(followed.status)) return ExitCode::kInterrupted;
   if (!followed.status.ok()) {

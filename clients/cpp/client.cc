@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/ids.h"
+#include "common/rpc/attached.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/deadlines.h"
 #include "common/rpc/grpc_log.h"
@@ -24,6 +25,8 @@ constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 
 // A watch is attached anew after an hour, so that even a stream that nobody ends has a deadline.
 constexpr absl::Duration kWatchDeadline = absl::Hours(1);
+// A coordinator that greets and then ends the stream sooner than this has not come back: it is draining.
+constexpr absl::Duration kSettled = absl::Seconds(1);
 
 // How a coordinator begins what it says with UNAVAILABLE (its store cannot be written, it drains, it shuts down); what
 // gRPC says of a connection begins otherwise.
@@ -209,9 +212,13 @@ absl::StatusOr<v1::Job> Client::ResumeJob(const v1::ResumeJobRequest& request, c
 absl::Status Client::WatchJob(const std::string& id, const WatchOptions& options,
                               const std::function<bool(const v1::Event&)>& on_event) {
   uint64_t last_seq = options.after_seq;
-  absl::Time last_life = absl::Now();
+  absl::Time gone_since = absl::InfiniteFuture();
   absl::Duration backoff = kFirstBackoff;
   bool detached = false;
+  const auto attached = [&] {
+    if (!std::exchange(detached, false)) return;
+    if (options.on_attached) options.on_attached();
+  };
   bool ever_attached = false;
   for (;;) {
     if (IsCancelled(options.cancellation)) return absl::CancelledError("interrupted");
@@ -223,18 +230,26 @@ absl::Status Client::WatchJob(const std::string& id, const WatchOptions& options
     context.set_deadline(absl::ToChronoTime(absl::Now() + kWatchDeadline));
     bool stopped = false;
     grpc::Status end;
+    const auto settled = [&] {
+      gone_since = absl::InfiniteFuture();
+      backoff = kFirstBackoff;
+    };
     {
       CancelScope scope(options.cancellation, &context);
       std::unique_ptr<grpc::ClientReader<v1::Event>> reader = impl_->jobs->WatchJob(&context, request);
+      // A job may be quiet for long: that the coordinator is there shows before the first event.
+      reader->WaitForInitialMetadata();
+      const absl::Time began = absl::Now();
+      const bool greeted = context.GetServerInitialMetadata().count(std::string(rpc::kAttachedMetadata)) > 0;
+      if (greeted) {
+        ever_attached = true;
+        attached();
+      }
       v1::Event event;
       while (!stopped && reader->Read(&event)) {
-        last_life = absl::Now();
-        backoff = kFirstBackoff;
+        settled();
         ever_attached = true;
-        if (detached) {
-          detached = false;
-          if (options.on_attached) options.on_attached();
-        }
+        attached();
         if (event.seq() != 0) {
           if (event.seq() <= last_seq) continue;  // a coordinator that repeats itself does not make us do so
           last_seq = event.seq();
@@ -243,6 +258,7 @@ absl::Status Client::WatchJob(const std::string& id, const WatchOptions& options
       }
       if (stopped) context.TryCancel();
       end = reader->Finish();
+      if (greeted && absl::Now() - began >= kSettled) settled();
     }
     if (stopped) return absl::OkStatus();
     if (end.ok()) return absl::OkStatus();
@@ -255,7 +271,8 @@ absl::Status Client::WatchJob(const std::string& id, const WatchOptions& options
                                            end.error_code() == grpc::StatusCode::INTERNAL));
     const absl::Status why = impl_->Convert(end, options.cancellation);
     if (!broken) return why;
-    const absl::Duration left = options.reattach_for - (absl::Now() - last_life);
+    gone_since = std::min(gone_since, absl::Now());
+    const absl::Duration left = options.reattach_for - (absl::Now() - gone_since);
     if (left <= absl::ZeroDuration()) {
       return absl::UnavailableError(
           absl::StrCat(why.message(), "; tried to attach again for ", absl::FormatDuration(options.reattach_for)));

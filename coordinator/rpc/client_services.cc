@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/rpc/attached.h"
 #include "coordinator/rpc/paged_writer.h"
 #include "coordinator/rpc/reply.h"
 #include "coordinator/rpc/validate.h"
@@ -201,11 +202,14 @@ grpc::ServerUnaryReactor* JobsService::GetNode(grpc::CallbackServerContext* cont
   return Answer(context, response, [&](auto reply) { engine_.GetNode(request->id(), std::move(reply)); });
 }
 
-grpc::ServerWriteReactor<v1::Event>* JobsService::WatchJob(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<v1::Event>* JobsService::WatchJob(grpc::CallbackServerContext* context,
                                                            const v1::WatchJobRequest* request) {
   if (absl::Status bad = ValidateJobId(request->id()); !bad.ok()) return RefuseStream<v1::Event>(bad);
-  return Run<v1::Event>(
-      std::make_shared<WatchWriter>(engine_, request->id(), request->after_seq(), request->with_progress()));
+  auto writer = std::make_shared<WatchWriter>(engine_, request->id(), request->after_seq(), request->with_progress());
+  // Sent at once, so that a watcher of a quiet job knows that it is attached.
+  context->AddInitialMetadata(std::string(rpc::kAttachedMetadata), "1");
+  writer->StartSendInitialMetadata();
+  return Run<v1::Event>(std::move(writer));
 }
 
 grpc::ServerWriteReactor<v1::TreeNode>* JobsService::GetTree(grpc::CallbackServerContext*,

@@ -202,7 +202,8 @@ TEST_CASE("A data folder of a newer version is refused with what to do, and stay
               ->Wait()
               .code == 0);
   const std::string before = ReadText(scene.data() + "/journal.db");
-  const auto coordinator = scene.Start({GROVE_COORDINATOR_PROGRAM, "--data", scene.data(), "--listen", "127.0.0.1:0"});
+  const auto coordinator =
+      scene.Start({Program("grove-coordinator"), "--data", scene.data(), "--listen", "127.0.0.1:0"});
   const Ended ended = coordinator->Wait();
   CHECK(ended.code == 1);
   CHECK(Contains(ended.err, "newer grove (schema 99"));

@@ -125,7 +125,7 @@ std::unique_ptr<Process> Scene::Start(const std::vector<std::string>& argv) {
 }
 
 std::unique_ptr<Process> Scene::StartGrove(const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv = {GROVE_PROGRAM};
+  std::vector<std::string> argv = {Program("grove")};
   if (address_.empty()) {
     argv.insert(argv.end(), {"--data", data()});
   } else {
@@ -159,11 +159,17 @@ Process& Scene::Up() {
   return *up_;
 }
 
+std::string Program(const std::string& name) {
+  if (const char* bin = getenv("GROVE_E2E_BIN")) return std::string(bin) + "/" + name;
+  return std::string(GROVE_BIN) + "/" + name;
+}
+
 std::string TestCase(const std::string& name) { return std::string(GROVE_SOURCE_DIR) + "/tests/testcases/" + name; }
 std::string Example(const std::string& name) { return std::string(GROVE_SOURCE_DIR) + "/docs/examples/" + name; }
 
 std::vector<std::string> Quick(std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--device", "cpu", "--trials", "2", "--min-time", "0.05", "--max-time", "0.2"});
+  arguments.insert(arguments.end(),
+                   {"--device", "cpu", "--trials", "2", "--samples", "10", "--min-time", "0.01", "--max-time", "5"});
   return arguments;
 }
 

@@ -84,10 +84,13 @@ class Scene {
   std::unique_ptr<Process> up_;
 };
 
+// A program of the build, or of the installation whose bin folder GROVE_E2E_BIN names.
+std::string Program(const std::string& name);
 // Sources that the tests judge: relu on [64,1024] and ways to get it wrong.
 std::string TestCase(const std::string& name);  // path in tests/testcases
 std::string Example(const std::string& name);   // path in docs/examples
-// Flags that make an evaluation short: the verdict counts here, not the figures.
+// Flags that make an evaluation short: the verdict counts here, not the figures. Few samples, and time enough to get them
+// on a busy machine.
 std::vector<std::string> Quick(std::vector<std::string> arguments);
 
 }  // namespace grove::e2e
