@@ -381,6 +381,10 @@ x = [3, 17]
         assert "ZeroDivisionError" in self.bad(model("        return a[0]", "[torch.randn(1 // 0)]"))
         assert "NUL" in self.bad(RELU + "\0")
 
+    def test_what_this_torch_lacks_is_named_with_its_version(self):
+        problem = self.bad(model("        return torch.nn.functional.of_the_future(a[0])", "[torch.randn(3)]"))
+        assert "of_the_future" in problem and "torch is " in problem and "newer" in problem, problem
+
     def test_a_random_reference_is_refused(self):
         dropout = model("        return torch.nn.functional.dropout(a[0], 0.2, True)", "[torch.randn(8, 64)]")
         problem = self.bad(dropout)

@@ -84,7 +84,10 @@ class Runner:
             for frame in traceback.extract_tb(error.__traceback__):
                 if frame.filename == self.path:
                     at = f" (line {frame.lineno})"
-            raise ProblemFailure(f"{self.label}: {what} failed{at}: {type(error).__name__}: {str(error)[:2000]}",
+            hint = ""
+            if isinstance(error, AttributeError) and str(error).startswith("module 'torch"):
+                hint = f"; the judge's torch is {torch.__version__}, and the problem may need a newer one"
+            raise ProblemFailure(f"{self.label}: {what} failed{at}: {type(error).__name__}: {str(error)[:2000]}{hint}",
                                  traceback.format_exc())
 
     def _seed(self, seed):
