@@ -23,6 +23,7 @@ struct LoadedProblem {
   double reference_seconds = 0;     // one warm eager call
   double draw_seconds = 0;          // one draw of the inputs
   double double_seconds = -1;       // one float64 evaluation; negative = not to be had
+  std::size_t bytes = 0;            // of inputs, parameters and outputs together
   std::vector<bool> noisy_outputs;  // outputs that differ between two runs on the same input
 };
 
@@ -36,6 +37,9 @@ struct EvaluationSettings {
   double min_time = 0.2, max_time = 1.5;
   int min_samples = 10, max_samples = 500;
   double call_wall = 10, run_wall = 120;
+  // Stops every process and thread of the candidate (returns once it stands) or lets it go on (returns at once). False
+  // when that failed; empty where it cannot be done.
+  std::function<bool(bool held)> hold;
 };
 
 // Reads EvaluationOptions (proto3 JSON); zero and absent mean the default. Throws std::runtime_error naming the field.

@@ -287,6 +287,7 @@ class Judge {
                        {"memory_bytes", bytes},
                        {"reference_seconds", problem_.reference_seconds},
                        {"device", device_}};
+      problem_.bytes = static_cast<std::size_t>(bytes);
       TraceResult trace = Trace(reference, leaves);
       problem_.reduction = trace.reduction;
       description["graph"] = trace.graph;
@@ -311,7 +312,8 @@ class Judge {
     if (fds.size() != 1) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
     try {
       const std::string kind = body.at("candidate").value("kind", "native");
-      const EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
+      EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
+      if (body.value("can_hold", false)) settings.hold = [this, &id](bool held) { return Hold(id, held); };
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
         Say({{"type", "progress"}, {"id", id}, {"stage", stage}, {"detail", detail}});
       };
@@ -326,6 +328,17 @@ class Judge {
     } catch (const std::exception& error) {
       Failed(id, "infrastructure", FirstLine(error.what()), error.what());
     }
+  }
+
+  // The worker holds or lets go the candidate of evaluation `id`. Only holding is answered.
+  bool Hold(const json& id, bool held) {
+    Say({{"type", "hold"}, {"id", id}, {"held", held}});
+    if (!held) return true;
+    auto received = channel_.Receive(std::chrono::seconds(10));
+    if (!received.ok() || received.message.body.value("type", "") != "held") {
+      throw std::runtime_error("the worker did not hold the candidate: " + received.error);
+    }
+    return received.message.body.value("ok", false);
   }
 
   Arguments arguments_;

@@ -99,7 +99,7 @@ JudgeAnswer JudgeProcess::Died(const std::string& what) {
 }
 
 JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
-                                const Cancelled& cancelled) {
+                                const Cancelled& cancelled, const Hold& hold) {
   for (;;) {
     if (cancelled && cancelled()) {
       broken_ = true;  // whatever it says from now on belongs to a request that nobody waits for
@@ -119,6 +119,13 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
     if (it == body.end() || !it->is_number_integer() || it->get<int64_t>() != id) continue;
     if (type == "progress") {
       if (on_progress) on_progress(RepairUtf8(TextOf(body, "stage"), 64), RepairUtf8(TextOf(body, "detail"), 256));
+      continue;
+    }
+    if (type == "hold" && hold) {
+      const bool held = body.value("held", nlohmann::json(false)) == true;
+      const bool done = hold(held);
+      // Letting go is not answered: the judge's clock runs, and it waits for the candidate's own answer.
+      if (held && channel_.Send({{"type", "held"}, {"id", id}, {"ok", done}})) return Died("the judge took no answer");
       continue;
     }
     if (type == wanted) return {JudgeAnswer::Kind::kDone, std::move(body), ""};
@@ -150,7 +157,8 @@ JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationO
 }
 
 JudgeAnswer JudgeProcess::Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate,
-                                   absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled) {
+                                   absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled,
+                                   const Hold& hold) {
   auto options_json = ToJson(options);
   if (!options_json.ok()) return {JudgeAnswer::Kind::kInfrastructure, {}, std::string(options_json.status().message())};
   const int64_t id = next_id_++;
@@ -158,12 +166,13 @@ JudgeAnswer JudgeProcess::Evaluate(bool python, const v1::EvaluationOptions& opt
   const nlohmann::json body = {{"type", "evaluate"},
                                {"id", id},
                                {"candidate", {{"kind", python ? "python" : "native"}}},
+                               {"can_hold", hold != nullptr},
                                {"options", *options_json}};
   if (auto error = channel_.Send(body, std::span<const int>(&fd, 1))) {
     return Died(absl::StrCat("the judge took no candidate: ", *error));
   }
   candidate.Close();
-  return Await(id, "result", deadline, on_progress, cancelled);
+  return Await(id, "result", deadline, on_progress, cancelled, hold);
 }
 
 }  // namespace grove::worker

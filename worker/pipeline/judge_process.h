@@ -39,6 +39,7 @@ class JudgeProcess {
  public:
   using OnProgress = std::function<void(const std::string& stage, const std::string& detail)>;
   using Cancelled = std::function<bool()>;
+  using Hold = std::function<bool(bool held)>;  // stops the candidate or lets it go on; whether it did
 
   // Starts it and waits for its hello. INTERNAL with its last words when it does not come.
   static absl::StatusOr<std::unique_ptr<JudgeProcess>> Start(const JudgeConfig& config);
@@ -46,9 +47,9 @@ class JudgeProcess {
   // kDone's body is the `loaded` frame. kProblem: the problem is at fault.
   JudgeAnswer Load(const v1::Problem& problem, const v1::EvaluationOptions& options, const Cancelled& cancelled);
   // Hands over the candidate's socket. kDone's body is the `result` frame. `deadline` is the backstop for a judge that
-  // hangs.
+  // hangs. Without `hold` the candidate runs all the time.
   JudgeAnswer Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate, absl::Time deadline,
-                       const OnProgress& on_progress, const Cancelled& cancelled);
+                       const OnProgress& on_progress, const Cancelled& cancelled, const Hold& hold = nullptr);
 
   const nlohmann::json& hello() const { return hello_; }
   bool Alive() { return !broken_ && !process_->Ended(); }
@@ -57,7 +58,7 @@ class JudgeProcess {
  private:
   JudgeProcess() = default;
   JudgeAnswer Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
-                    const Cancelled& cancelled);
+                    const Cancelled& cancelled, const Hold& hold = nullptr);
   JudgeAnswer Died(const std::string& what);
 
   std::unique_ptr<sandbox::SandboxedProcess> process_;

@@ -486,6 +486,10 @@ PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::P
   }
   // Two references with their data must not be in memory beside a third.
   while (judges_.size() >= kWarmJudges) judges_.pop_back();
+  // A judge with large tensors would leave no room for the next problem's on the device.
+  if (device_.kind() == v1::DEVICE_KIND_CUDA) {
+    judges_.remove_if([&](const WarmJudge& j) { return j.description.memory_bytes() > device_.memory_bytes() / 16; });
+  }
   Progress(work, "prepare", "the reference");
   const absl::Time begin = absl::Now();
   auto judge = JudgeProcess::Start(judge_config_);
@@ -619,8 +623,10 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   };
   const absl::Time judged_from = absl::Now();
   const absl::Time deadline = judged_from + absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
+  JudgeProcess::Hold hold;
+  if (candidate->process->CanHold()) hold = [&](bool held) { return candidate->process->Hold(held).ok(); };
   JudgeAnswer answer =
-      judge->judge->Evaluate(python, options, std::move(candidate->judge_end), deadline, on_progress, cancelled);
+      judge->judge->Evaluate(python, options, std::move(candidate->judge_end), deadline, on_progress, cancelled, hold);
   RecordStage(work, "judge", judged_from);
 
   std::string ended;

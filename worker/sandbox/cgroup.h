@@ -1,9 +1,11 @@
-// Control groups around one sandbox: memory, process count and CPU time, by cgroup v2 or v1, whichever can be written.
+// Control groups around one sandbox: memory, process count, CPU time and freezing, by cgroup v2 or v1, whichever can be
+// written.
 #pragma once
 
 #include <sys/types.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,8 @@ struct CgroupUsage {
   double cpu_seconds = -1;
 };
 
-// One group, or one per v1 hierarchy, for one sandbox. Thread-compatible. The destructor kills what is left inside and
-// removes the folders.
+// One group, or one per v1 hierarchy, for one sandbox. Thread-compatible, but KillAll and Freeze may be called by two
+// threads at once. The destructor kills what is left inside and removes the folders.
 class Cgroup {
  public:
   ~Cgroup();
@@ -34,13 +36,19 @@ class Cgroup {
   // 0 = leave. Fails only where the controller is there and refuses.
   absl::Status SetLimits(int64_t memory_bytes, int processes);
   CgroupUsage Usage() const;
-  void KillAll();  // sends SIGKILL to all inside; does not wait
+  void KillAll();  // thaws, sends SIGKILL to all inside; does not wait
+  // Freezing returns once nothing inside runs any more (within a second, else DEADLINE_EXCEEDED and all goes on);
+  // thawing returns at once. After KillAll nothing is frozen again. FAILED_PRECONDITION where there is no freezer.
+  absl::Status Freeze(bool frozen);
   std::vector<pid_t> Pids() const;
 
  private:
   friend class CgroupHost;
   Cgroup() = default;
-  std::string memory_dir_, pids_dir_, cpu_dir_;  // the same folder on v2; empty = not available
+  std::vector<std::string> Folders() const;                    // each once
+  std::string memory_dir_, pids_dir_, cpu_dir_, freezer_dir_;  // the same folder on v2; empty = not available
+  std::mutex freeze_mutex_;
+  bool killed_ = false;
   bool v2_ = false;
 };
 
@@ -55,6 +63,7 @@ class CgroupHost {
   bool memory() const { return !memory_base_.empty(); }
   bool pids() const { return !pids_base_.empty(); }
   bool cpu() const { return !cpu_base_.empty(); }
+  bool freezer() const { return !freezer_base_.empty(); }
   const std::string& evidence() const { return evidence_; }  // "v2 at /sys/fs/cgroup/x", "v1 memory at ...", or why not
 
   // A fresh group with the parts that are available; an empty one where none is.
@@ -62,7 +71,7 @@ class CgroupHost {
 
  private:
   bool v2_ = false;
-  std::string memory_base_, pids_base_, cpu_base_;
+  std::string memory_base_, pids_base_, cpu_base_, freezer_base_;
   std::string evidence_;
 };
 

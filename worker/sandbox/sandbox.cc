@@ -647,6 +647,8 @@ const Ending& SandboxedProcess::Wait() {
   return ending_;
 }
 
+bool SandboxedProcess::CanHold() const { return host_->cgroups().freezer(); }
+
 void SandboxedProcess::SetBounds(const Bounds& bounds) {
   const CgroupUsage usage = cgroup_->Usage();
   {

@@ -128,6 +128,11 @@ class SandboxedProcess {
   const Ending& Wait();                  // blocks until then
   bool Ended() { return WaitFor(absl::ZeroDuration()); }
 
+  // Stops all that runs inside, to the last thread, and lets it go on: see Cgroup::Freeze. Killing works in both
+  // states.
+  absl::Status Hold(bool held) { return cgroup_->Freeze(held); }
+  bool CanHold() const;
+
   // New bounds for a program that was started ahead of its work; times count from now.
   void SetBounds(const Bounds& bounds);
 
