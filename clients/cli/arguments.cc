@@ -121,7 +121,7 @@ absl::Status ApplyLimit(absl::string_view text, v1::Limits* limits) {
   if (field == nullptr) {
     const std::string near = ClosestName(name, LimitNames());
     return error("there is no limit '", name, "'", near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?"),
-                 " The limits are ", absl::StrJoin(LimitNames(), ", "));
+                 "; the limits are ", absl::StrJoin(LimitNames(), ", "));
   }
   const auto* reflection = limits->GetReflection();
   if (absl::EndsWith(name, "_seconds")) {

@@ -46,7 +46,7 @@ class FakePipeline : public worker::Pipeline {
     std::lock_guard<std::mutex> lock(mu_);
     worker::PipelineStats stats;
     stats.slot_state = running_.empty() ? "idle" : "timing";
-    stats.verdicts_total = {{"correct", finished_}};
+    stats.verdicts_total = {{"VERDICT_CORRECT", finished_}};
     stats.stage_seconds = {{"build", {0.5, 1.5}}, {"time", {3}}};
     stats.sandbox_layers = {{"namespaces", true}, {"cgroup", false}};
     stats.busy_seconds_total = 1.25;

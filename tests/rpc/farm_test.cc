@@ -539,6 +539,7 @@ TEST_CASE("The worker's scrape shows pipeline and session and pleases promtool",
   const auto page = testing::HttpGet((*web)->address(), "/metrics");
   CHECK(absl::StrContains(page.body, "grove_worker_connected 1\n"));
   CHECK(absl::StrContains(page.body, "grove_worker_slot{state=\"idle\"} 1\n"));
+  CHECK(absl::StrContains(page.body, "grove_worker_verdicts_total{verdict=\"correct\"} 0\n"));
   CHECK(absl::StrContains(page.body, "grove_worker_sandbox_layer_active{layer=\"cgroup\"} 0\n"));
   CHECK(absl::StrContains(page.body, "grove_worker_stage_duration_seconds_bucket{stage=\"build\""));
   CHECK(testing::PromtoolComplaints(page.body, folder / "page") == "");

@@ -1030,7 +1030,8 @@ class Evaluator {
   // On a CPU no figure rests on a claim (but a Python candidate's, within the time of a copy), so a lie gains nothing;
   // it is named all the same: in the timed runs, or in single calls, which a liar may treat differently.
   void CheckCpuClaims(const std::vector<double>& claims) {
-    if (hidden_.empty()) return;
+    // Too few to measure by are too few to accuse by: one preempted run would decide.
+    if (hidden_.size() < static_cast<std::size_t>(settings_.min_samples)) return;
     // A busy machine may keep a candidate waiting in most of the runs, so that the quietest say whether it lies.
     const double claimed = Median(claims), span = Quantile(spans_, 0.1), hidden = Quantile(hidden_, 0.1);
     const double slack = 2 * trip_ + 200e-6;

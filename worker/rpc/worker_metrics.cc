@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace grove::worker {
 
@@ -50,7 +52,9 @@ metrics::Families WorkerMetrics::Collect() {
   counter("grove_worker_build_cache_misses_total", "Builds that ran a compiler.", stats.build_cache_misses_total);
   metrics::Samples verdicts;
   for (const auto& [verdict, count] : stats.verdicts_total)
-    verdicts.push_back({{{"verdict", verdict}}, static_cast<double>(count)});
+    // As the coordinator names them: build_failed, not VERDICT_BUILD_FAILED.
+    verdicts.push_back(
+        {{{"verdict", absl::AsciiStrToLower(absl::StripPrefix(verdict, "VERDICT_"))}}, static_cast<double>(count)});
   metrics::AddCounter(families, "grove_worker_verdicts_total", "Verdicts by kind.", verdicts);
   counter("grove_worker_infrastructure_failures_total", "Work that ended without a verdict.",
           stats.infrastructure_failures_total);
