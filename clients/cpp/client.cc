@@ -91,6 +91,12 @@ struct Client::Impl {
     if (code == absl::StatusCode::kUnavailable) {
       message = absl::StrCat("the coordinator at ", options.address,
                              " cannot be reached; is it running, and is the address right? (", message, ")");
+      // What a TLS port does to plain text and to a client without a certificate of its authority; gRPC says no more.
+      if (absl::StrContains(message, "failed to connect") && absl::StrContains(message, "Socket closed")) {
+        absl::StrAppend(&message, options.tls_ca.empty()
+                                      ? "; a coordinator that serves TLS closes such connections: give --tls-ca"
+                                      : "; it may want a certificate of its authority: give --tls-cert and --tls-key");
+      }
     } else if (code == absl::StatusCode::kDeadlineExceeded) {
       message = absl::StrCat("the coordinator at ", options.address, " did not answer in time");
     } else if (code == absl::StatusCode::kUnimplemented) {
