@@ -12,11 +12,13 @@
 #include <cstring>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
+#include "common/daemon/parent.h"
 
 extern char** environ;
 
@@ -47,11 +49,21 @@ struct SpawnSetup {
 };
 
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const SpawnSetup& setup) {
+  // Who its parent is: a child that looks only after we are gone would take init for it (common/daemon/lifecycle.h).
+  std::string parent = absl::StrCat(kParentPidVariable, "=", getpid());
+  const std::string name = absl::StrCat(kParentPidVariable, "=");
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!absl::StartsWith(*variable, name)) environment.push_back(*variable);
+  }
+  environment.push_back(parent.data());
+  environment.push_back(nullptr);
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, arguments[0], &setup.actions, &setup.attributes, arguments.data(), environ);
+  const int error =
+      posix_spawn(&pid, arguments[0], &setup.actions, &setup.attributes, arguments.data(), environment.data());
   if (error != 0) return ErrnoStatus(error, absl::StrCat("cannot start ", argv[0]));
   return pid;
 }

@@ -12,9 +12,13 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
+#include "common/daemon/parent.h"
 
 namespace grove {
 namespace {
@@ -47,7 +51,12 @@ absl::StatusOr<std::unique_ptr<Lifecycle>> Lifecycle::Start(Options options) {
       // A kernel before 5.3, or one that hides the parent: the signal is better than nothing.
       if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return ErrnoStatus(errno, "cannot watch the parent process");
     }
-    if (getppid() != parent) return absl::CancelledError("the parent process is gone already");
+    const char* expected = getenv(kParentPidVariable);
+    int64_t pid = parent;
+    if (expected != nullptr && !absl::SimpleAtoi(expected, &pid)) {
+      return absl::InvalidArgumentError(absl::StrCat(kParentPidVariable, " is no process id: ", expected));
+    }
+    if (getppid() != parent || pid != parent) return absl::CancelledError("the parent process is gone already");
   }
   const int signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
   const int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

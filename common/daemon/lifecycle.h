@@ -24,7 +24,8 @@ class Lifecycle {
   };
   struct Options {
     // End when the parent does, even by SIGKILL. Then SIGINT is ignored: a terminal sends Ctrl-C to the whole process
-    // group, and a parent that stops its daemons in order says so by SIGTERM.
+    // group, and a parent that stops its daemons in order says so by SIGTERM. CANCELLED from Start: the parent is gone
+    // already (parent.h).
     bool exit_with_parent = false;
   };
 

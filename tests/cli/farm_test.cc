@@ -63,6 +63,7 @@ exec sleep 600
 )";
 constexpr char kWorker[] = R"(
 here=$(dirname "$0")
+echo $GROVE_PARENT_PID >> "$here/worker.parents"
 echo "$@" >> "$here/worker.args"
 echo $$ >> "$here/worker.pids"
 exec sleep 600
@@ -88,6 +89,7 @@ TEST_CASE("A farm starts both, tells the worker where the coordinator is, and le
   CHECK((*farm)->address() == "127.0.0.1:4711");
   REQUIRE(Eventually([&] { return Lines(bin.Read("worker.pids")) == 1; }));
   CHECK(absl::StrContains(bin.Read("worker.args"), "--coordinator 127.0.0.1:4711 --device cpu --state"));
+  CHECK(bin.Read("worker.parents") == absl::StrCat(getpid(), "\n"));
   CHECK(absl::StrContains(bin.Read("coordinator.args"), "--exit-with-parent"));
   const pid_t coordinator = atoi(bin.Read("coordinator.pids").c_str()), worker = atoi(bin.Read("worker.pids").c_str());
   (*farm)->Stop(absl::Seconds(10));

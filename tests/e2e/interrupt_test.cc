@@ -109,6 +109,21 @@ TEST_CASE("A killed command takes its embedded coordinator and worker with it, a
   CHECK(jobs["jobs"].size() == 1);
 }
 
+TEST_CASE("A daemon whose parent is gone before it could look ends at once", "[interrupt]") {
+  Scene scene;
+  // As if by the time it looks init had taken it over: its parent is another process than the one that started it.
+  scene.environment()["GROVE_PARENT_PID"] = "999999999";
+  for (const char* program : {"grove-worker", "grove-coordinator"}) {
+    const bool worker = std::string(program) == "grove-worker";
+    const Ended ended = scene
+                            .Start({Program(program), "--exit-with-parent", worker ? "--state" : "--data",
+                                    scene.Path(program), worker ? "--coordinator" : "--listen", "127.0.0.1:0"})
+                            ->Wait();
+    CHECK(ended.code == 1);
+    CHECK(Contains(ended.err, "gone already"));
+  }
+}
+
 TEST_CASE("A coordinator that is away during a quiet watch is found again; one that stays away is exit code 3",
           "[interrupt]") {
   Scene scene;
