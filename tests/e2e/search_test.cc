@@ -234,7 +234,7 @@ TEST_CASE("A coordinator that is shared sends no key to a URL that a job names",
   CHECK(model.Authorizations() == std::set<std::string>{""});
 }
 
-TEST_CASE("Ctrl-C in a search keeps it; looking asks no model; resume has the key again and finishes", "[search]") {
+TEST_CASE("Ctrl-C in a search keeps it, looking asks no model, and resume has the key again and finishes", "[search]") {
   Scene scene;
   HttpServer server;
   Model model(&server);
