@@ -89,8 +89,8 @@ std::string Program(const std::string& name);
 // Sources that the tests judge: relu on [64,1024] and ways to get it wrong.
 std::string TestCase(const std::string& name);  // path in tests/testcases
 std::string Example(const std::string& name);   // path in docs/examples
-// Flags that make an evaluation short: the verdict counts here, not the figures. Few samples, and time enough to get them
-// on a busy machine.
+// Flags that make an evaluation short: the verdict counts here, not the figures. Few samples, and time enough to get
+// them on a busy machine.
 std::vector<std::string> Quick(std::vector<std::string> arguments);
 
 }  // namespace grove::e2e
