@@ -45,6 +45,8 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
   client::Cancellation stop;  // by the user, or because our own farm cannot go on
   absl::Status unhealthy;
   const uint64_t ticket = interrupts->cancellation().Register([&stop] { stop.Cancel(); });
+  // At once, and not only when the thread gets its turn: a job may be over by then.
+  if (draw) console->SetBlock(RenderProgress(job, model, view()));
   std::thread ticker([&] {
     absl::MutexLock lock(&mutex);
     while (!done) {

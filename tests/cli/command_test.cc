@@ -216,7 +216,7 @@ TEST_CASE("search --json is one document, and without a correct kernel the exit 
   CHECK(document["tree"][0]["kind"] == "idea");
 }
 
-TEST_CASE("--detach prints the job's id and returns", "[command]") {
+TEST_CASE("With --detach it prints the job's id and returns", "[command]") {
   Home home;
   FakeCoordinator server;
   SetSearch(&server, true);
@@ -227,7 +227,7 @@ TEST_CASE("--detach prints the job's id and returns", "[command]") {
   CHECK(server.watched_from().empty());
 }
 
-TEST_CASE("--detach without a lasting coordinator says what to do and starts nothing", "[command]") {
+TEST_CASE("Asked to --detach without a lasting coordinator says what to do and starts nothing", "[command]") {
   Home home;
   const ProgramResult result = home.Run({"search", home.Path("problem.py"), "--detach"});
   CHECK(result.exit_code == 2);
