@@ -374,6 +374,14 @@ absl::StatusOr<BuildOutcome> Builder::BuildNative(const v1::Candidate& candidate
       break;
   }
   if (ending.exit_code != 0) {
+    // An assembler that fills its folder between two looks of the supervisor says so and takes its files away. A source
+    // that makes the compiler print the same words only gets another name for its own failure.
+    if (absl::StrContains(report.log(), "No space left on device")) {
+      Ending full;
+      full.limit = "build_output_bytes";
+      AddFault(full, limits, &outcome);
+      return outcome;
+    }
     outcome.verdict = v1::VERDICT_BUILD_FAILED;
     outcome.reason = FirstError(report.log());
     if (outcome.reason.empty()) outcome.reason = absl::StrCat("the compiler ended with exit code ", ending.exit_code);
