@@ -92,7 +92,7 @@ demo() {
   "$bin/grove" search "${DEMO_PROBLEM:-docs/examples/problems/gelu.py}" --device cpu --name demo \
     --rounds 2 --ideas 3 --variants 2 --keep 2 --max-evaluations 16 --no-bank --json >"$ids"
   local job
-  job=$(sed -n 's/.*"id": *"\(j-[a-z0-9]*\)".*/\1/p' "$ids" | head -n 1)
+  job=$(sed -n 's/.*"job": *"\(j-[a-z0-9]*\)".*/\1/p' "$ids" | head -n 1)
   [ -n "$job" ] || die "the search printed no job; see $ids"
   say "the tree"
   "$bin/grove" tree "$job"

@@ -97,7 +97,7 @@ std::pair<Channel, Channel> Channel::CreatePair() {
 
 std::optional<std::string> Channel::Send(const nlohmann::json& body, std::span<const int> fds,
                                          std::chrono::nanoseconds timeout) {
-  if (!valid() || broken_) return "the channel is closed";
+  if (!valid() || broken_ || send_broken_) return "the channel is closed";
   if (fds.size() > static_cast<std::size_t>(kMaxFds)) {
     return "a frame carries at most " + std::to_string(kMaxFds) + " descriptors, not " + std::to_string(fds.size());
   }
@@ -148,10 +148,10 @@ std::optional<std::string> Channel::Send(const nlohmann::json& body, std::span<c
       if (ready > 0) continue;
       if (ready < 0) error = errno;
       // A frame cut in the middle cannot be taken back.
-      if (sent > 0) broken_ = true;
+      if (sent > 0) send_broken_ = true;
       return ready == 0 ? "the other side did not read in time" : ErrnoText("poll", error);
     }
-    broken_ = true;
+    send_broken_ = true;  // what the other side said before it went can still be received
     return error == EPIPE || error == ECONNRESET ? "the other side closed the channel" : ErrnoText("sendmsg", error);
   }
   return std::nullopt;

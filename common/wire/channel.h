@@ -83,7 +83,8 @@ class Channel {
   UniqueFd fd_;
   std::string buffer_;             // bytes received and not yet parsed
   std::vector<UniqueFd> pending_;  // descriptors received and not yet handed out
-  bool broken_ = false;
+  bool broken_ = false;            // nothing can be received any more
+  bool send_broken_ = false;       // nothing can be sent any more
 };
 
 // Parses one JSON object within the depth limit; nothing on malformed text. The only parser of untrusted frames, and

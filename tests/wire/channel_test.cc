@@ -101,6 +101,20 @@ TEST_CASE("Malformed frames close the channel for good and leak no descriptor", 
   CHECK(OpenDescriptors() == before);
 }
 
+TEST_CASE("What the other side said before it went is still received after a failed send", "[wire]") {
+  auto [a, b] = Channel::CreatePair();
+  REQUIRE_FALSE(a.Send({{"type", "regions"}}).has_value());  // never read
+  REQUIRE_FALSE(b.Send({{"type", "fail"}}).has_value());
+  b.Close();
+  REQUIRE(a.Send({{"type", "open"}}).has_value());
+  const ReceiveResult received = a.Receive(seconds(5));
+  CAPTURE(received.error);
+  REQUIRE(received.ok());
+  CHECK(received.message.body["type"] == "fail");
+  CHECK(a.Receive(seconds(5)).status != ReceiveStatus::kOk);
+  CHECK(a.Send({{"type", "open"}}).has_value());
+}
+
 TEST_CASE("A frame over the receiver's limit is refused before it is read", "[wire]") {
   auto [a, b] = Channel::CreatePair();
   WriteRaw(a, std::string("\x01\x00\x01\x00", 4));  // 65537
