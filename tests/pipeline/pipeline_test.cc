@@ -229,7 +229,9 @@ TEST_CASE("Nobody looks fast by other means than being fast", "[pipeline]") {
   } else {
     // Threads that slow their own call too may leave nothing to measure.
     const bool named = result.verdict() == v1::VERDICT_CHEATED && result.fault().evidence() != "";
-    CHECK((named || result.verdict() == v1::VERDICT_UNMEASURABLE));
+    // Who leaves the work out of some runs is found by its outputs, when one of those runs is compared first.
+    const bool left_out = file == "false_clock.py" && result.verdict() == v1::VERDICT_WRONG;
+    CHECK((named || left_out || result.verdict() == v1::VERDICT_UNMEASURABLE));
   }
 }
 
