@@ -1,8 +1,6 @@
 #include "worker/device/nvml.h"
 
-#include <dlfcn.h>
-
-#include <atomic>
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -10,52 +8,36 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "worker/device/nvml_library.h"
 
 namespace grove::device {
 namespace {
 
-// The few entry points that are used, by NVML's stable C interface.
-using Device = void*;
 struct Memory {
   unsigned long long total, free, used;
 };
 
-class Library {
- public:
-  Library() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {}
-  // Never unloaded: NVML keeps threads of its own.
-  bool ok() const { return handle_ != nullptr; }
-  template <typename F>
-  F Find(const char* name) const {
-    return reinterpret_cast<F>(dlsym(handle_, name));
-  }
-
- private:
-  void* handle_;
-};
-
 absl::StatusOr<std::vector<GpuInfo>> QueryNow() {
-  Library library;
-  if (!library.ok()) return absl::NotFoundError("no NVIDIA driver here (libnvidia-ml.so.1 cannot be loaded)");
+  const NvmlLibrary library;
+  if (!library.ok()) {
+    return absl::NotFoundError(absl::StrCat("no NVIDIA driver here (", library.path(), " cannot be loaded)"));
+  }
   const auto init = library.Find<int (*)()>("nvmlInit_v2");
   const auto shutdown = library.Find<int (*)()>("nvmlShutdown");
   const auto count_of = library.Find<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
-  const auto by_index = library.Find<int (*)(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");
-  const auto name_of = library.Find<int (*)(Device, char*, unsigned)>("nvmlDeviceGetName");
-  const auto uuid_of = library.Find<int (*)(Device, char*, unsigned)>("nvmlDeviceGetUUID");
-  const auto memory_of = library.Find<int (*)(Device, Memory*)>("nvmlDeviceGetMemoryInfo");
-  const auto minor_of = library.Find<int (*)(Device, unsigned*)>("nvmlDeviceGetMinorNumber");
-  const auto capability_of = library.Find<int (*)(Device, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
+  const auto by_index = library.Find<int (*)(unsigned, NvmlDevice*)>("nvmlDeviceGetHandleByIndex_v2");
+  const auto name_of = library.Find<int (*)(NvmlDevice, char*, unsigned)>("nvmlDeviceGetName");
+  const auto uuid_of = library.Find<int (*)(NvmlDevice, char*, unsigned)>("nvmlDeviceGetUUID");
+  const auto memory_of = library.Find<int (*)(NvmlDevice, Memory*)>("nvmlDeviceGetMemoryInfo");
+  const auto minor_of = library.Find<int (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetMinorNumber");
+  const auto capability_of = library.Find<int (*)(NvmlDevice, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
   const auto driver_version = library.Find<int (*)(char*, unsigned)>("nvmlSystemGetDriverVersion");
-  const auto text_of = library.Find<const char* (*)(int)>("nvmlErrorString");
   if (!init || !shutdown || !count_of || !by_index || !name_of || !uuid_of || !memory_of || !minor_of ||
       !capability_of || !driver_version) {
     return absl::UnavailableError("this NVML lacks functions that are needed; update the NVIDIA driver");
   }
-  const auto error = [&](const char* what, int code) {
-    return absl::UnavailableError(
-        absl::StrCat("NVML: ", what, ": ", text_of ? text_of(code) : "error", " (", code, ")"));
-  };
+  const auto error = [&](const char* what, int code) { return library.Error(what, code); };
   if (int code = init(); code != 0) return error("nvmlInit", code);
   struct Finally {
     int (*shutdown)();
@@ -67,7 +49,7 @@ absl::StatusOr<std::vector<GpuInfo>> QueryNow() {
   if (int code = count_of(&count); code != 0) return error("nvmlDeviceGetCount", code);
   std::vector<GpuInfo> gpus;
   for (unsigned i = 0; i < count && i < 64; ++i) {
-    Device device = nullptr;
+    NvmlDevice device = nullptr;
     if (int code = by_index(i, &device); code != 0) return error("nvmlDeviceGetHandleByIndex", code);
     char name[128] = "", uuid[128] = "";
     int major = 0, minor_capability = 0;
@@ -100,15 +82,24 @@ struct Call {
   std::optional<absl::StatusOr<std::vector<GpuInfo>>> answer;
 };
 
-std::atomic<bool> g_stuck{false};
+// One call at a time. Who comes meanwhile waits for the earlier one, within its own time.
+struct Turn {
+  std::mutex mutex;
+  std::condition_variable free;
+  bool taken = false;
+};
 
 }  // namespace
 
 absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
-  bool expected = false;
-  if (!g_stuck.compare_exchange_strong(expected, true)) {
-    return absl::DeadlineExceededError(
-        "an earlier NVML call has not returned; the driver hangs (see dmesg for Xid errors)");
+  static Turn* turn = new Turn;  // a call that never returns may outlive everything
+  const absl::Time deadline = absl::Now() + timeout;
+  {
+    std::unique_lock<std::mutex> lock(turn->mutex);
+    if (!turn->free.wait_for(lock, absl::ToChronoNanoseconds(timeout), [] { return !turn->taken; })) {
+      return absl::DeadlineExceededError("an earlier NVML call has not returned; the driver hangs");
+    }
+    turn->taken = true;
   }
   // Shared with the thread, which may outlive this call by any time.
   auto call = std::make_shared<Call>();
@@ -118,11 +109,14 @@ absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
       std::lock_guard<std::mutex> lock(call->mutex);
       call->answer = std::move(answer);
     }
-    g_stuck = false;
     call->done.notify_all();
+    std::lock_guard<std::mutex> lock(turn->mutex);
+    turn->taken = false;
+    turn->free.notify_one();
   }).detach();
   std::unique_lock<std::mutex> lock(call->mutex);
-  if (!call->done.wait_for(lock, absl::ToChronoNanoseconds(timeout), [&] { return call->answer.has_value(); })) {
+  if (!call->done.wait_for(lock, absl::ToChronoNanoseconds(std::max(deadline - absl::Now(), absl::Milliseconds(1))),
+                           [&] { return call->answer.has_value(); })) {
     return absl::DeadlineExceededError(
         absl::StrCat("NVML did not answer within ", absl::FormatDuration(timeout), "; the driver hangs"));
   }

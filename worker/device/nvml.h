@@ -21,7 +21,7 @@ struct GpuInfo {
 };
 
 // NOT_FOUND: no driver library or no GPU on this machine. DEADLINE_EXCEEDED: NVML did not answer in time; until that
-// call has returned, further ones fail at once. UNAVAILABLE: NVML answered with an error.
+// call has returned, further ones end so too. UNAVAILABLE: NVML answered with an error.
 absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout = absl::Seconds(10));
 
 }  // namespace grove::device

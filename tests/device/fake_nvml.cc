@@ -1,0 +1,107 @@
+// A libnvidia-ml.so with one GPU that does what a test tells it: hang in a call, bring Xids, be lost.
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+
+namespace {
+std::mutex g_mutex;
+std::condition_variable g_changed;
+std::string g_hang;
+bool g_lost = false;
+std::deque<int> g_xids;
+
+int Enter(const char* call) {
+  std::unique_lock<std::mutex> lock(g_mutex);
+  g_changed.wait(lock, [&] { return g_hang != call; });
+  return g_lost ? 15 : 0;
+}
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct EventData {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu, compute;
+};
+int g_device, g_set;
+}  // namespace
+
+extern "C" {
+void fake_hang(const char* call) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_hang = call;
+  g_changed.notify_all();
+}
+void fake_lost(int lost) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_lost = lost != 0;
+}
+void fake_xid(int xid) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_xids.push_back(xid);
+  g_changed.notify_all();
+}
+
+const char* nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "error"; }
+int nvmlInit_v2() {
+  const int code = Enter("init");
+  return code == 15 ? 0 : code;
+}
+int nvmlShutdown() { return 0; }
+int nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  std::snprintf(text, size, "580.1");
+  return 0;
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 1;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned, void** device) {
+  *device = &g_device;
+  return Enter("handle");
+}
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
+  *device = &g_device;
+  return std::strcmp(uuid, "GPU-fake") == 0 ? Enter("handle") : 6;
+}
+int nvmlDeviceGetName(void*, char* text, unsigned size) {
+  std::snprintf(text, size, "Fake GPU");
+  return Enter("name");
+}
+int nvmlDeviceGetUUID(void*, char* text, unsigned size) {
+  std::snprintf(text, size, "GPU-fake");
+  return 0;
+}
+int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
+  *memory = {1ull << 34, 1ull << 33, 1ull << 33};
+  return 0;
+}
+int nvmlDeviceGetMinorNumber(void*, unsigned* minor) {
+  *minor = 3;
+  return 0;
+}
+int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
+  *major = 9;
+  *minor = 0;
+  return 0;
+}
+int nvmlEventSetCreate(void** set) {
+  *set = &g_set;
+  return 0;
+}
+int nvmlEventSetFree(void*) { return 0; }
+int nvmlDeviceRegisterEvents(void*, unsigned long long types, void*) { return types == 8 ? 0 : 2; }
+int nvmlEventSetWait_v2(void*, EventData* data, unsigned milliseconds) {
+  if (int code = Enter("wait"); code != 0) return code;
+  std::unique_lock<std::mutex> lock(g_mutex);
+  if (!g_changed.wait_for(lock, std::chrono::milliseconds(milliseconds), [] { return !g_xids.empty(); })) return 10;
+  *data = {&g_device, 8, static_cast<unsigned long long>(g_xids.front()), 0xffffffff, 0xffffffff};
+  g_xids.pop_front();
+  return 0;
+}
+}
