@@ -75,7 +75,8 @@ const std::vector<FolderRule>& FolderRules() {
       {"coordinator/main", {"coordinator/", "common/", "grove/v1/"}, "it wires the coordinator"},
       {"coordinator/",
        {"coordinator/engine/", "coordinator/bank/", "coordinator/scheduler/", "coordinator/search/",
-        "coordinator/store/", "coordinator/generate/", "coordinator/llm/", "common/base/", "grove/v1/"},
+        "coordinator/store/", "coordinator/generate/", "coordinator/llm/", "common/base/", "common/measure/",
+        "grove/v1/"},
        "logic knows no adapter, and the coordinator no worker"},
       {"worker/sandbox/", {"worker/sandbox/", "common/base/", "grove/v1/"}, "it is the boundary and stays small"},
       {"worker/candidate/",
@@ -86,7 +87,7 @@ const std::vector<FolderRule>& FolderRules() {
       {"worker/main", {"worker/", "common/", "grove/v1/"}, "it wires the worker"},
       {"worker/",
        {"worker/build/", "worker/device/", "worker/pipeline/", "worker/sandbox/", "worker/setup/", "common/base/",
-        "common/wire/", "grove/v1/"},
+        "common/measure/", "common/wire/", "grove/v1/"},
        "logic knows no adapter, the daemon includes no sandboxed program, and the worker no coordinator"},
       {"clients/", {"clients/", "common/", "grove/v1/"}, "a client speaks the protocol and includes no daemon"},
   };

@@ -1,0 +1,36 @@
+// How two times compare: by the interval of their ratio and by what the device can tell apart. Pure.
+//
+// A ratio is reference time over candidate time, so above 1 the candidate is faster. With the resolution r:
+//   FASTER   the whole interval is above 1 + r
+//   SLOWER   the whole interval is below 1 / (1 + r)
+//   SAME     the whole interval lies within [1 / (1 + r), 1 + r]
+//   UNCLEAR  anything else: more samples, or a calibrated device, may tell
+// The rule is even: who swaps the sides swaps FASTER and SLOWER. docs/comparing.md derives it.
+#pragma once
+
+#include "grove/v1/types.pb.h"
+
+namespace grove::measure {
+
+// Where a device was never calibrated. Twice and more of what calibrations found on quiet machines
+// (docs/results/calibration-h200.md; a CPU shares its caches and clocks with whatever else runs), so that a machine
+// that nobody looked at claims too little and not too much.
+inline constexpr double kDefaultResolutionCuda = 0.03;
+inline constexpr double kDefaultResolutionCpu = 0.10;
+
+// UNSPECIFIED for figures that are none: not finite, not positive, or low above high.
+v1::Comparison Compare(double low, double high, double resolution);
+
+// The device's calibrated resolution, else the default of its kind.
+double ResolutionOf(const v1::DeviceInfo& device);
+
+// Sets resolution and comparison of every baseline that has figures, from result.device.
+void FillComparisons(v1::EvaluationResult* result);
+
+// The ranking figures of a result: its first baseline, null unless it is CORRECT and was timed against it.
+const v1::BaselineTiming* Ranking(const v1::EvaluationResult& result);
+
+// Its figures against a rival, null when there are none.
+const v1::BaselineTiming* AgainstRival(const v1::EvaluationResult& result);
+
+}  // namespace grove::measure

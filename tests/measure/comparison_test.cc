@@ -1,0 +1,77 @@
+#include "common/measure/comparison.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace grove::measure {
+namespace {
+
+TEST_CASE("An interval is judged as a whole and by the resolution") {
+  CHECK(Compare(1.05, 1.2, 0.02) == v1::COMPARISON_FASTER);
+  CHECK(Compare(0.8, 0.95, 0.02) == v1::COMPARISON_SLOWER);
+  CHECK(Compare(0.99, 1.01, 0.02) == v1::COMPARISON_SAME);
+  CHECK(Compare(0.99, 1.05, 0.02) == v1::COMPARISON_UNCLEAR);
+  // Faster than 1 for sure, and still no more than the device may err.
+  CHECK(Compare(1.005, 1.015, 0.02) == v1::COMPARISON_SAME);
+  CHECK(Compare(1.01, 1.2, 0.02) == v1::COMPARISON_UNCLEAR);
+  CHECK(Compare(0.5, 2, 0.02) == v1::COMPARISON_UNCLEAR);
+  CHECK(Compare(1, 1, 0) == v1::COMPARISON_SAME);
+}
+
+TEST_CASE("Figures that are none compare to nothing") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  CHECK(Compare(0, 0, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(nan, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1, inf, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1.2, 1.1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(-1, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+}
+
+TEST_CASE("Who swaps the sides swaps faster and slower, and a coarser resolution never claims more") {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> log_ratio(-0.2, 0.2), width(0, 0.1), resolution(0, 0.1);
+  for (int i = 0; i < 20'000; ++i) {
+    const double middle = log_ratio(random), half = width(random), r = resolution(random);
+    const double low = std::exp(middle - half), high = std::exp(middle + half);
+    const v1::Comparison here = Compare(low, high, r), there = Compare(1 / high, 1 / low, r);
+    if (here == v1::COMPARISON_FASTER) CHECK(there == v1::COMPARISON_SLOWER);
+    if (here == v1::COMPARISON_SLOWER) CHECK(there == v1::COMPARISON_FASTER);
+    if (here == v1::COMPARISON_SAME) CHECK(there == v1::COMPARISON_SAME);
+    const v1::Comparison coarser = Compare(low, high, r + 0.01);
+    if (here == v1::COMPARISON_SAME) CHECK(coarser == v1::COMPARISON_SAME);
+    if (coarser == v1::COMPARISON_FASTER || coarser == v1::COMPARISON_SLOWER) CHECK(here == coarser);
+  }
+}
+
+TEST_CASE("A device that was never calibrated has the default of its kind") {
+  v1::DeviceInfo device;
+  device.set_kind(v1::DEVICE_KIND_CPU);
+  CHECK(ResolutionOf(device) == kDefaultResolutionCpu);
+  device.set_kind(v1::DEVICE_KIND_CUDA);
+  CHECK(ResolutionOf(device) == kDefaultResolutionCuda);
+  device.mutable_calibration()->set_resolution(0.004);
+  CHECK(ResolutionOf(device) == 0.004);
+}
+
+TEST_CASE("Every baseline with figures gets its comparison, and one without gets none") {
+  v1::EvaluationResult result;
+  result.set_verdict(v1::VERDICT_CORRECT);
+  result.mutable_device()->mutable_calibration()->set_resolution(0.01);
+  v1::BaselineTiming* eager = result.mutable_timing()->add_baselines();
+  eager->set_speedup(2);
+  eager->set_speedup_low(1.9);
+  eager->set_speedup_high(2.1);
+  result.mutable_timing()->add_baselines()->set_unavailable("no torch.compile here");
+  FillComparisons(&result);
+  CHECK(result.timing().baselines(0).comparison() == v1::COMPARISON_FASTER);
+  CHECK(result.timing().baselines(0).resolution() == 0.01);
+  CHECK(result.timing().baselines(1).comparison() == v1::COMPARISON_UNSPECIFIED);
+  CHECK(result.timing().baselines(1).resolution() == 0);
+  CHECK(Ranking(result) == &result.timing().baselines(0));
+  CHECK(AgainstRival(result) == nullptr);
+}
+
+}  // namespace
+}  // namespace grove::measure
