@@ -145,6 +145,7 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
   if (status.ok() && kernel < 0) {
     *assignment->mutable_describe()->mutable_problem() = **problem;
     *assignment->mutable_describe()->mutable_options() = job->tree->options();
+    assignment->mutable_describe()->set_check(job->tree->checks_problem());
   } else if (status.ok()) {
     v1::EvaluateWork* work = assignment->mutable_evaluate();
     *work->mutable_problem() = **problem;

@@ -153,6 +153,8 @@ void EngineImpl::BeginRun(Job& job) {
     }
     search->generator = *std::move(generator);
     job.search = std::move(search);
+  }
+  if (tree.wants_description()) {
     if (tree.description().has_value()) {
       if (job.device == v1::DEVICE_KIND_UNSPECIFIED) job.device = tree.description()->device().kind();
     } else {
@@ -241,14 +243,15 @@ void EngineImpl::DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJ
     auto generator = deps_.make_generator(spec.search().generator());
     if (!generator.ok()) return reply(generator.status());
     *spec.mutable_search()->mutable_policy() = deps_.with_defaults(spec.search().policy());
-  } else {
+  } else if (spec.has_eval()) {
     for (v1::Candidate& candidate : *spec.mutable_eval()->mutable_candidates()) {
       candidates.push_back(std::move(candidate));
     }
     spec.mutable_eval()->clear_candidates();
   }
-  v1::Problem* problem =
-      spec.has_search() ? spec.mutable_search()->mutable_problem() : spec.mutable_eval()->mutable_problem();
+  v1::Problem* problem = spec.has_search()          ? spec.mutable_search()->mutable_problem()
+                         : spec.has_check_problem() ? spec.mutable_check_problem()->mutable_problem()
+                                                    : spec.mutable_eval()->mutable_problem();
   if (spec.name().empty()) spec.set_name(problem->name());
 
   auto owned = std::make_unique<Job>();
@@ -353,7 +356,8 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
   if (absl::Status status = LoadTree(*job); !status.ok()) return reply(status);
   if (more && !job->tree->is_search()) {
     return reply(absl::InvalidArgumentError(
-        absl::StrCat("job ", job->id, " evaluates given candidates; only a search has rounds to add")));
+        absl::StrCat("job ", job->id, job->tree->checks_problem() ? " checks a problem" : " evaluates given candidates",
+                     "; only a search has rounds to add")));
   }
   v1::Event event = StateEvent(v1::JOB_STATE_RUNNING, "");
   event.mutable_job_state()->set_extra_rounds(request.extra_rounds());
@@ -375,13 +379,16 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
     return reply(absl::UnavailableError("the coordinator is draining and takes no more work; resume later"));
   }
   const JobTree& tree = *job->tree;
-  const bool unfinished = tree.is_search() ? !tree.policy()->Finished() : tree.open_kernels() > 0;
+  const bool unfinished = tree.is_search()        ? !tree.policy()->Finished()
+                          : tree.checks_problem() ? !tree.description().has_value()
+                                                  : tree.open_kernels() > 0;
   if (!more && !unfinished) {
     return reply(absl::FailedPreconditionError(
-        tree.is_search() ? absl::StrCat("search ", job->id,
-                                        " has used its budget: say how many extra rounds or "
-                                        "evaluations it gets")
-                         : absl::StrCat("every candidate of job ", job->id, " has its verdict")));
+        tree.is_search()        ? absl::StrCat("search ", job->id,
+                                               " has used its budget: say how many extra rounds or "
+                                                      "evaluations it gets")
+        : tree.checks_problem() ? absl::StrCat("job ", job->id, " has checked its problem")
+                                : absl::StrCat("every candidate of job ", job->id, " has its verdict")));
   }
   // What the policy gave out before the job ended is forgotten with it; a policy told the journal gives it out again.
   job->tree.reset();
@@ -571,7 +578,9 @@ absl::StatusOr<std::shared_ptr<const v1::Problem>> EngineImpl::ProblemOf(const J
   GROVE_ASSIGN_OR_RETURN(const std::string text, ReadBlob(job.tree->spec_sha256()));
   v1::JobSpec spec;
   if (!spec.ParseFromString(text)) return absl::DataLossError("a job's specification cannot be understood");
-  auto problem = std::make_shared<v1::Problem>(spec.has_search() ? spec.search().problem() : spec.eval().problem());
+  auto problem = std::make_shared<v1::Problem>(spec.has_search()          ? spec.search().problem()
+                                               : spec.has_check_problem() ? spec.check_problem().problem()
+                                                                          : spec.eval().problem());
   problem_bytes_ += problem->source().size();
   problems_[job.id] = {problem, ++uses_};
   while (problem_bytes_ > kProblemCacheBytes && problems_.size() > 1) {

@@ -21,6 +21,10 @@ namespace engine_internal {
 // Asks the policy for as much as is useful now, and sees whether the job has come to its end.
 void EngineImpl::Pump(Job& job) {
   JobTree& tree = *job.tree;
+  if (tree.checks_problem()) {
+    if (tree.description().has_value()) EndJob(job, v1::JOB_STATE_DONE, "");
+    return;
+  }
   if (!tree.is_search()) {
     if (tree.open_kernels() == 0) EndJob(job, v1::JOB_STATE_DONE, "");
     return;

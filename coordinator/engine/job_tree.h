@@ -63,9 +63,13 @@ class JobTree {
   const std::string& spec_sha256() const { return spec_sha256_; }
   const std::string& idempotency_key() const { return key_; }
   const v1::EvaluationOptions& options() const {
+    if (spec_.has_check_problem()) return spec_.check_problem().options();
     return spec_.has_search() ? spec_.search().options() : spec_.eval().options();
   }
   bool is_search() const { return spec_.has_search(); }
+  bool checks_problem() const { return spec_.has_check_problem(); }
+  // Its first work is a description of the problem.
+  bool wants_description() const { return is_search() || checks_problem(); }
   v1::JobState state() const { return state_; }
   const std::string& state_reason() const { return reason_; }
   bool ended() const;

@@ -65,6 +65,27 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
     return Bad("options.tolerance", "atol and rtol are given, but the mode is SCALED",
                "use mode ABSOLUTE_RELATIVE, or leave them out");
   }
+  if (!v1::PrecisionPolicy_IsValid(options.precision())) {
+    return Bad("options.precision", absl::StrCat("unknown value ", static_cast<int>(options.precision())),
+               "use SAME or REDUCED");
+  }
+  if (options.precision() != v1::PRECISION_POLICY_REDUCED && options.precision_tolerance() != 0) {
+    return Bad("options.precision_tolerance", "is given, but the precision is SAME", "use REDUCED, or leave it out");
+  }
+  if (absl::Status s = CheckNumber(options.precision_tolerance(), "options.precision_tolerance", 0.5); !s.ok()) {
+    return s;
+  }
+  for (int distribution : options.distributions()) {
+    if (!v1::InputDistribution_IsValid(distribution) || distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
+      return Bad("options.distributions", absl::StrCat("unknown value ", distribution),
+                 "use GIVEN, SCALED, SHIFTED, SPARSE or OUTLIERS");
+    }
+    if (options.only_given_inputs() && distribution != v1::INPUT_DISTRIBUTION_GIVEN) {
+      return Bad("options.only_given_inputs", "contradicts options.distributions", "leave out one of the two");
+    }
+  }
+  if (options.distributions_size() > 8)
+    return Bad("options.distributions", "has more than 8 entries", "name each once");
   bool seen[3] = {false, false, false};
   for (int i = 0; i < options.baselines_size(); ++i) {
     const int baseline = options.baselines(i);
@@ -225,8 +246,11 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
       }
       return absl::OkStatus();
     }
+    case v1::JobSpec::kCheckProblem:
+      if (absl::Status s = CheckProblem(spec.check_problem().problem()); !s.ok()) return s;
+      return CheckOptions(spec.check_problem().options());
     default:
-      return Bad("spec", "neither a search nor an evaluation", "set spec.search or spec.eval");
+      return Bad("spec", "neither a search nor an evaluation nor a check of a problem", "set one of them");
   }
 }
 

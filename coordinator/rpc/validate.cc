@@ -86,6 +86,18 @@ absl::Status NotNegative(absl::string_view where, double value) {
 absl::Status CheckOptions(const v1::EvaluationOptions& options) {
   if (!v1::DeviceKind_IsValid(options.device())) return Invalid("options.device is unknown; known are CPU and CUDA");
   if (!v1::ToleranceMode_IsValid(options.tolerance().mode())) return Invalid("options.tolerance.mode is unknown");
+  if (!v1::PrecisionPolicy_IsValid(options.precision())) {
+    return Invalid("options.precision is unknown; known are SAME and REDUCED");
+  }
+  if (options.distributions_size() > 8) {
+    return Invalid("options.distributions has ", options.distributions_size(), " entries; at most 8 are accepted");
+  }
+  for (int distribution : options.distributions()) {
+    if (!v1::InputDistribution_IsValid(distribution) || distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
+      return Invalid("options.distributions has an unknown entry (", distribution,
+                     "); known are GIVEN, SCALED, SHIFTED, SPARSE and OUTLIERS");
+    }
+  }
   for (int baseline : options.baselines()) {
     if (!v1::Baseline_IsValid(baseline) || baseline == v1::BASELINE_UNSPECIFIED) {
       return Invalid("options.baselines has an unknown entry (", baseline, "); known are EAGER and COMPILE");
@@ -97,6 +109,7 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
       {"options.trials", options.trials()},
       {"options.tolerance.atol", options.tolerance().atol()},
       {"options.tolerance.rtol", options.tolerance().rtol()},
+      {"options.precision_tolerance", options.precision_tolerance()},
       {"options.min_time_seconds", options.min_time_seconds()},
       {"options.max_time_seconds", options.max_time_seconds()},
       {"options.min_samples", options.min_samples()},
@@ -180,10 +193,13 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request) {
       }
       return CheckOptions(eval.options());
     }
-    case v1::JobSpec::KIND_NOT_SET:
+    case v1::JobSpec::kCheckProblem:
+      GROVE_RETURN_IF_ERROR(CheckProblem(spec.check_problem().problem()));
+      return CheckOptions(spec.check_problem().options());
+    default:
       break;
   }
-  return Invalid("spec has neither search nor eval: there is nothing to do");
+  return Invalid("spec has neither search nor eval nor check_problem: there is nothing to do");
 }
 
 absl::Status ValidateJobId(absl::string_view id) {

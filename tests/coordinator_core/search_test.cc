@@ -48,6 +48,42 @@ void Work(Harness& h, Worker& worker, const std::string& id, int at_most = 1000)
   }
 }
 
+v1::SubmitJobRequest CheckJob(const std::string& key) {
+  v1::SubmitJobRequest request;
+  request.set_idempotency_key(KeyOf(key));
+  v1::CheckProblemSpec* check = request.mutable_spec()->mutable_check_problem();
+  *check->mutable_problem() = SearchJob(key).spec().search().problem();
+  return request;
+}
+
+TEST_CASE("A check of a problem is one description that looks for faults, and ends with it", "[search]") {
+  Harness h;
+  Worker worker(h, "w1", 2);
+  worker.Connect();
+  const std::string id = Submitted(h, CheckJob("a"));
+  auto assignment = worker.NextAssignment();
+  REQUIRE(assignment.has_describe());
+  CHECK(assignment.describe().check());
+  CHECK(assignment.describe().problem().source() == "class Model: pass\n");
+  // A worker that fails is no finding: it is asked again.
+  worker.Fail(assignment.lease(), "the machine is gone");
+  assignment = worker.NextAssignment();
+  REQUIRE(assignment.has_describe());
+  CHECK(assignment.lease().attempt() == 2);
+  worker.Describe(assignment.lease(), "softmax");
+  const v1::Job job = WaitFor(h, id, v1::JOB_STATE_DONE);
+  CHECK(job.counts().kernels() == 0);
+  CHECK(job.spec().check_problem().problem().name() == "softmax");
+  auto batch = Wait<coordinator::EventBatch>([&](auto reply) { h.engine->NextEvents(id, 0, -1, 100, reply); });
+  REQUIRE(batch.ok());
+  int described = 0;
+  for (const v1::Event& event : batch->events) described += event.has_problem_described() ? 1 : 0;
+  CHECK(described == 1);
+  v1::ResumeJobRequest resume;
+  resume.set_id(id);
+  CHECK_FALSE(Wait<v1::Job>([&](auto reply) { h.engine->ResumeJob(resume, reply); }).ok());
+}
+
 TEST_CASE("A search describes its problem, has ideas, writes kernels, measures them and ends", "[search]") {
   Harness h;
   Worker worker(h, "w1", 2);

@@ -41,6 +41,15 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
       {"idempotency_key", [](auto& r) { r.set_idempotency_key(std::string(65, 'x')); }},
       {"printable", [](auto& r) { r.set_idempotency_key(std::string(16, '\n')); }},
       {"neither search nor eval", [](auto& r) { r.mutable_spec()->clear_eval(); }},
+      {"precision is unknown",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_options()->set_precision(static_cast<v1::PrecisionPolicy>(9));
+       }},
+      {"distributions has an unknown entry",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_options()->add_distributions(v1::INPUT_DISTRIBUTION_UNSPECIFIED);
+       }},
+      {"source", [](auto& r) { r.mutable_spec()->mutable_check_problem(); }},
       {"empty", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_source(); }},
       {"format", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_format(); }},
       {"bytes",
