@@ -67,6 +67,12 @@ TEST_CASE("A check of a problem is one description that looks for faults, and en
   CHECK(assignment.describe().problem().source() == "class Model: pass\n");
   // A worker that fails is no finding: it is asked again.
   worker.Fail(assignment.lease(), "the machine is gone");
+  CHECK(!worker.NextAck().stale());
+  h.Settle();
+  worker.Beat({});
+  h.Advance(absl::Seconds(10));
+  worker.Beat({});
+  h.Advance(absl::Seconds(10));
   assignment = worker.NextAssignment();
   REQUIRE(assignment.has_describe());
   CHECK(assignment.lease().attempt() == 2);
