@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "worker/judge/random.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {

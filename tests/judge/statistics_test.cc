@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "worker/judge/random.h"
+
 namespace grove::judge {
 
 TEST_CASE("Quantiles agree with a sorted list", "[statistics]") {

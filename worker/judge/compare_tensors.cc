@@ -1,10 +1,12 @@
 // The comparison rule over tensors: in place on the CPU, with the device's own arithmetic on a GPU.
+#include "worker/judge/compare_tensors.h"
+
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <limits>
 
-#include "worker/judge/evaluation.h"
+#include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {

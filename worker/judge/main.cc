@@ -19,6 +19,8 @@
 #include <thread>
 
 #include "worker/judge/evaluation.h"
+#include "worker/judge/random.h"
+#include "worker/judge/tensor_type.h"
 #include "worker/judge/trace.h"
 
 namespace grove::judge {

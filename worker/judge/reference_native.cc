@@ -16,6 +16,7 @@
 
 #include "common/wire/dtype.h"
 #include "worker/judge/reference.h"
+#include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {
@@ -24,22 +25,6 @@ namespace {
   std::string where = file + ".toml";
   if (node != nullptr && node->source().begin.line > 0) where += " line " + std::to_string(node->source().begin.line);
   throw ProblemError(where + ": " + what);
-}
-
-at::ScalarType TorchType(std::string_view name) {
-  static const std::map<std::string_view, at::ScalarType> kTypes{{"float32", at::kFloat},
-                                                                 {"float64", at::kDouble},
-                                                                 {"float16", at::kHalf},
-                                                                 {"bfloat16", at::kBFloat16},
-                                                                 {"int64", at::kLong},
-                                                                 {"int32", at::kInt},
-                                                                 {"int16", at::kShort},
-                                                                 {"int8", at::kChar},
-                                                                 {"uint8", at::kByte},
-                                                                 {"bool", at::kBool},
-                                                                 {"complex64", at::kComplexFloat},
-                                                                 {"complex128", at::kComplexDouble}};
-  return kTypes.at(name);
 }
 
 struct InputSpec {

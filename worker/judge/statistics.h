@@ -18,16 +18,4 @@ struct RatioEstimate {
 RatioEstimate EstimateRatio(const std::vector<double>& reference, const std::vector<double>& candidate,
                             int block_length, std::uint64_t seed);
 
-// splitmix64: small, seeded, the same everywhere.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t Next();
-  std::uint64_t Below(std::uint64_t bound);  // 0 to bound - 1
-  double Uniform();                          // [0, 1)
-
- private:
-  std::uint64_t state_;
-};
-
 }  // namespace grove::judge

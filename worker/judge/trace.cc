@@ -11,7 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "worker/judge/evaluation.h"
+#include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "worker/judge/reference.h"
+#include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {
@@ -71,37 +72,6 @@ std::string Text(PyObject* object) {
 Object Checked(PyObject* object) {
   if (object == nullptr) Raise();
   return Object(object);
-}
-
-std::string Short(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    case at::kShort:
-      return "int16";
-    case at::kChar:
-      return "int8";
-    case at::kByte:
-      return "uint8";
-    case at::kBool:
-      return "bool";
-    case at::kComplexFloat:
-      return "complex64";
-    case at::kComplexDouble:
-      return "complex128";
-    default:
-      return c10::toString(type);
-  }
 }
 
 nlohmann::json ToJson(PyObject* value) {
@@ -210,7 +180,7 @@ class PythonReference : public Reference {
         leaf.number = PyFloat_AsDouble(item);
       } else {
         leaf.tensor = THPVariable_Unpack(item);
-        leaf.dtype = Short(leaf.tensor.scalar_type());
+        leaf.dtype = ShortType(leaf.tensor.scalar_type());
       }
       leaves.push_back(std::move(leaf));
     }

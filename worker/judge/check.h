@@ -1,0 +1,66 @@
+// Is what the candidate computes right? Draws values, computes what is expected, compares, and says what is wrong.
+// docs/correctness.md derives every constant.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "worker/judge/compare_tensors.h"
+#include "worker/judge/conversation.h"
+#include "worker/judge/problem.h"
+#include "worker/judge/settings.h"
+#include "worker/judge/slots.h"
+
+namespace grove::judge {
+
+struct Expected {
+  std::vector<at::Tensor> plain, high;  // high: in float64; empty where there is none
+};
+
+class Check {
+ public:
+  // `high_fits`: device memory has room for a float64 evaluation beside everything else.
+  Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, bool high_fits);
+
+  // The check proper: `trials` secret draws over all shape sets. The first `timed_slots` slots of the arena have shape
+  // set 0, the following ones the others in order. Throws the Verdict when one is wrong.
+  void Run(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random, const Progress& progress);
+
+  Expected Compute(const std::vector<Leaf>& leaves, bool high);
+  // Compares what a slot holds after a run. Throws the Verdict when it is not right.
+  void Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
+              int trial);
+
+  int trials() const { return trials_; }
+  nlohmann::json Report() const;                                 // CorrectnessReport
+  const std::vector<double>& copies() const { return copies_; }  // seconds per copy of a slot's outputs, the latest
+  const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
+
+ private:
+  void KeepWorst(const std::vector<nlohmann::json>& outputs);
+  void CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected,
+                  std::vector<nlohmann::json>* outputs, std::string* failure) const;
+  std::string Path(std::size_t i) const;
+  std::string Output(std::size_t i, std::size_t count) const;
+  nlohmann::json Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared) const;
+  std::string Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
+                      const Comparison& compared, int trial) const;
+  std::string RuleText() const;
+
+  LoadedProblem& problem_;
+  Reference& reference_;
+  DeviceOps& ops_;
+  const EvaluationSettings& settings_;
+  Rule rule_;
+  bool high_fits_;
+  std::vector<std::string> paths_;
+  int trials_ = 0, trials_passed_ = 0, first_failing_ = 0;
+  bool inputs_modified_ = false, also_1e4_ = true, also_1e2_ = true, also_scaled_ = true;
+  double worst_allowed_ = 0;
+  std::vector<nlohmann::json> outputs_;
+  std::vector<ReferenceNoise> noise_;
+  std::vector<double> first_claims_, copies_;
+};
+
+}  // namespace grove::judge

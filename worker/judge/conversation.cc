@@ -1,0 +1,168 @@
+#include "worker/judge/conversation.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::string Seconds(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", value);
+  return text;
+}
+
+// A traceback says what went wrong in its last line; other texts have one line.
+std::string LastLine(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.find("Traceback") == std::string::npos) return text;
+  auto at = text.rfind('\n');
+  return at == std::string::npos ? text : text.substr(at + 1);
+}
+
+}  // namespace
+
+Conversation::Conversation(wire::Channel channel, const ConversationLimits& limits, std::function<bool(bool)> hold)
+    : channel_(std::move(channel)),
+      limits_(limits),
+      hold_(std::move(hold)),
+      deadline_(Clock::now() +
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.run_wall))) {}
+
+double Conversation::Left() const { return std::chrono::duration<double>(deadline_ - Clock::now()).count(); }
+
+void Conversation::Hello() { Receive("hello", true); }
+
+json Conversation::Receive(const char* wanted, bool whole) {
+  if (whole) return ReceiveWithin(wanted, limits_.run_wall, "run_wall_seconds", limits_.run_wall);
+  return ReceiveWithin(wanted, limits_.call_wall, "call_wall_seconds", limits_.call_wall);
+}
+
+json Conversation::ReceiveWithin(const char* wanted, double limit, const char* limit_name, double limit_set) {
+  const auto begin = Clock::now();
+  double wait = limit;
+  if (Left() < wait) {
+    wait = std::max(Left(), 0.0);
+    limit_name = "run_wall_seconds";
+    limit_set = limits_.run_wall;
+  }
+  auto received =
+      channel_.Receive(std::chrono::nanoseconds(static_cast<std::int64_t>(wait * 1e9)), wire::kMaxCandidateFrameBytes);
+  switch (received.status) {
+    case wire::ReceiveStatus::kOk:
+      break;
+    case wire::ReceiveStatus::kTimeout: {
+      const bool whole = std::strcmp(limit_name, "run_wall_seconds") == 0;
+      const double reached = whole ? limits_.run_wall - Left() : Since(begin);
+      throw Verdict{"VERDICT_TIMED_OUT",
+                    std::string(whole ? "the candidate's whole run" : "one call of the kernel") + " took longer than " +
+                        Seconds(limit_set) + " (" + limit_name + ")",
+                    {{"stage", stage_}, {"limit", limit_name}, {"limit_set", limit_set}, {"limit_reached", reached}}};
+    }
+    case wire::ReceiveStatus::kClosed:
+      throw Verdict{"VERDICT_CRASHED",
+                    "the candidate's process ended while it was asked to " + Doing(),
+                    {{"stage", stage_}, {"message", received.error}},
+                    true};
+    default:
+      throw Protocol(received.error);
+  }
+  json body = std::move(received.message.body);
+  const auto type = body.find("type");
+  if (type == body.end() || !type->is_string()) throw Protocol("a frame without a type");
+  if (*type == "fail") Fail(body);
+  if (*type != wanted)
+    throw Protocol("\"" + Bounded(type->get<std::string>(), 40) + "\" where \"" + wanted + "\" was due");
+  return body;
+}
+
+std::string Conversation::Doing() const {
+  if (stage_ == "load") return "load the kernel";
+  if (stage_ == "open") return "open its memory";
+  return stage_ == "check" ? "run the kernel (check)" : "run the kernel (timing)";
+}
+
+Verdict Conversation::Protocol(const std::string& what) const {
+  return {"VERDICT_CRASHED",
+          "the candidate's process broke the protocol: " + what,
+          {{"stage", stage_}, {"message", "broke the protocol: " + what}}};
+}
+
+void Conversation::Fail(const json& body) const {
+  auto text = [&body](const char* name) -> std::string {
+    auto member = body.find(name);
+    return member != body.end() && member->is_string() ? Bounded(member->get<std::string>()) : "";
+  };
+  const std::string kind = text("kind"), message = text("message");
+  const std::string first_line = Bounded(LastLine(message), 500);
+  json fault{{"stage", stage_}, {"message", message}};
+  if (kind == "entry_missing" || kind == "load_error") {
+    throw Verdict{"VERDICT_BUILD_FAILED", first_line, fault};
+  }
+  if (kind == "cuda_error") {
+    fault["cuda_error"] = message;
+    throw Verdict{"VERDICT_CRASHED", "CUDA error while the candidate was asked to " + Doing() + ": " + first_line,
+                  fault};
+  }
+  throw Verdict{"VERDICT_CRASHED", "the candidate failed: " + first_line, fault};
+}
+
+void Conversation::Send(const json& body, std::span<const int> fds) {
+  auto error = channel_.Send(body, fds, std::chrono::seconds(10));
+  if (!error) return;
+  // A candidate that failed has said why before it went.
+  ReceiveWithin("nothing", 1.0, "call_wall_seconds", limits_.call_wall);
+}
+
+void Conversation::Hold() {
+  if (!hold_ || held_) return;
+  if (!hold_(true)) {
+    throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
+  }
+  held_ = true;
+}
+
+void Conversation::LetGo() {
+  if (held_) hold_(false);
+  held_ = false;
+}
+
+void Conversation::HoldBetweenRuns(bool on) {
+  holding_ = on;
+  if (on) {
+    Hold();
+  } else {
+    LetGo();
+  }
+}
+
+void Conversation::Close() { channel_.Send({{"type", "close"}}, {}, std::chrono::milliseconds(100)); }
+
+Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store) {
+  const auto begin = Clock::now();
+  // A candidate that is held finds its request when it wakes, so that it has no time of its own before it.
+  Send({{"type", "run"}, {"slots", slots}, {"store", store}});
+  LetGo();
+  const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(slots.size(), 1));
+  json body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
+  Reply reply;
+  reply.wall = Since(begin);
+  if (holding_) Hold();
+  auto claims = body.find("claimed_ns");
+  if (claims == body.end() || !claims->is_array() || claims->size() != slots.size()) {
+    throw Protocol("\"done\" without one claim per call");
+  }
+  for (const json& claim : *claims) {
+    if (!claim.is_number_integer() || claim < 0 || claim > 1000000000000000) throw Protocol("a claim that is no time");
+    reply.claims.push_back(1e-9 * claim.get<double>());
+  }
+  if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
+  return reply;
+}
+
+}  // namespace grove::judge

@@ -1,0 +1,71 @@
+// What is said to one candidate and heard from it: frames, time limits, faults, and holding it still between timed
+// runs. Everything that comes from a candidate is hostile: each field is checked before it is used, and what does not
+// fit ends the evaluation with a Verdict. docs/protocol.md has the frames. Used by the judge's main thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/wire/channel.h"
+#include "worker/judge/verdict.h"
+
+namespace grove::judge {
+
+struct ConversationLimits {
+  double call_wall = 10;  // seconds for one call of the kernel
+  double run_wall = 120;  // seconds for all that this candidate does
+};
+
+struct Reply {
+  std::vector<double> claims;  // seconds; the candidate's own words
+  nlohmann::json outputs;      // Python candidates: type, shape and device of what forward returned
+  double wall = 0;             // seconds from request to answer, on the judge's clock
+};
+
+class Conversation {
+ public:
+  // `hold` stops every process and thread of this candidate, or lets it go on; empty where that cannot be done.
+  Conversation(wire::Channel channel, const ConversationLimits& limits, std::function<bool(bool held)> hold);
+
+  // Where this candidate is: "load", "open", "check", "time". Named in every fault.
+  void SetStage(std::string stage) { stage_ = std::move(stage); }
+  const std::string& stage() const { return stage_; }
+
+  void Hello();
+  void Send(const nlohmann::json& body, std::span<const int> fds = {});
+  // The next frame, which must be of the type `wanted`; within call_wall or, where `whole`, what is left of run_wall.
+  nlohmann::json Receive(const char* wanted, bool whole = false);
+
+  // Runs these slots in this order and waits for the answer. `store` as in docs/protocol.md.
+  Reply Run(const std::vector<std::size_t>& slots, const char* store);
+  void Close();
+
+  // From now on (until `false`) the candidate stands still whenever it is not asked to run: nothing can be computed
+  // ahead of the question, finished after the answer, or be in the reference's way.
+  void HoldBetweenRuns(bool on);
+  bool can_hold() const { return static_cast<bool>(hold_); }
+
+  // What a broken frame is.
+  Verdict Protocol(const std::string& what) const;
+
+ private:
+  nlohmann::json ReceiveWithin(const char* wanted, double limit, const char* limit_name, double limit_set);
+  [[noreturn]] void Fail(const nlohmann::json& body) const;
+  std::string Doing() const;
+  double Left() const;
+  void Hold();
+  void LetGo();
+
+  wire::Channel channel_;
+  ConversationLimits limits_;
+  std::function<bool(bool)> hold_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::string stage_ = "load";
+  bool holding_ = false, held_ = false;  // between runs it is held; it stands now
+};
+
+}  // namespace grove::judge

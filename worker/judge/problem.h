@@ -1,0 +1,23 @@
+// What the judge knows of its problem after `load`.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "worker/judge/reference.h"
+
+namespace grove::judge {
+
+// Below this, giving cached device memory back costs more than it is worth.
+inline constexpr std::size_t kLargeBytes = std::size_t{1} << 30;
+
+struct LoadedProblem {
+  std::unique_ptr<Reference> reference;
+  double reduction = 1;          // longest reduction in the graph
+  double reference_seconds = 0;  // one warm eager call
+  double draw_seconds = 0;       // one draw of the inputs
+  double double_seconds = -1;    // one float64 evaluation; negative = not to be had
+  std::size_t bytes = 0;         // of inputs, parameters and outputs together
+};
+
+}  // namespace grove::judge

@@ -1,0 +1,34 @@
+// EvaluationOptions as the judge uses them: defaults filled in, values checked.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/judge/compare.h"
+
+namespace grove::judge {
+
+struct EvaluationSettings {
+  bool python_candidate = false;
+  int trials = 5;
+  std::optional<Rule> rule;
+  std::vector<std::string> baselines;  // "BASELINE_EAGER", "BASELINE_COMPILE"
+  bool skip_timing = false;
+  bool keep_samples = false;
+  double min_time = 0.2, max_time = 1.5;
+  int min_samples = 10, max_samples = 500;
+  double call_wall = 10, run_wall = 120;
+  // Stops every process and thread of the candidate (returns once it stands) or lets it go on (returns at once). False
+  // when that failed; empty where it cannot be done.
+  std::function<bool(bool held)> hold;
+};
+
+using Progress = std::function<void(const std::string& stage, const std::string& detail)>;
+
+// Reads EvaluationOptions (proto3 JSON); zero and absent mean the default. Throws std::runtime_error naming the field.
+EvaluationSettings ParseSettings(const nlohmann::json& options, bool python_candidate);
+
+}  // namespace grove::judge
