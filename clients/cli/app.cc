@@ -38,6 +38,7 @@ struct Values {
   NodeCommand node;
   BankCommand bank;
   CertsCommand certs;
+  AuditCommand audit;
   std::string doctor_device, shell;
   bool version = false;
 };
@@ -139,6 +140,25 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   app->add_flag("--keep-samples", flags->keep_samples, "Keep the raw pairs of times (grove show --json has them)");
 }
 
+void AddModelFlags(CLI::App* app, ModelFlags* models, bool shared) {
+  const std::string group = shared ? "Models" : "Models, for the coordinator that this command starts";
+  const auto add = [&](const char* name, std::string* value, const char* help, const char* type) {
+    app->add_option(name, *value, help)->type_name(type)->group(group);
+  };
+  if (shared) {
+    add("--llm-base-url", &models->base_url, "Endpoint of searches that name none", "URL");
+    add("--llm-model", &models->model, "Model of searches that name none", "MODEL");
+    app->add_flag("--llm-no-job-urls", models->no_job_urls, "Searches may not name an endpoint of their own")
+        ->group(group);
+  }
+  add("--llm-api-key-file", &models->api_key_file, "File whose first line is the key", "FILE");
+  add("--llm-api-key-env", &models->api_key_env, "Variable that holds it (default OPENAI_API_KEY)", "NAME");
+  auto* tokens = app->add_option("--llm-max-output-tokens", models->max_output_tokens, "Length of an answer at most");
+  Bound(tokens, 1, 10'000'000);
+  tokens->group(group);
+  app->add_flag("--llm-plain-http", models->plain_http, "Allow http:// endpoints on other machines")->group(group);
+}
+
 class Parser {
  public:
   Parser() : app_("Kernel Grove: search for the fastest correct GPU kernel, with proof", "grove") {
@@ -157,6 +177,7 @@ class Parser {
     AddJobs();
     AddBank();
     AddFarm();
+    AddAudit();
     AddCerts();
     AddCompletion();
   }
@@ -216,6 +237,7 @@ class Parser {
         ->type_name("FILE");
     command->add_option("--metrics-listen", up.metrics_listen, "Address for /metrics and /healthz of the coordinator")
         ->type_name("HOST:PORT");
+    AddModelFlags(command, &up.models, /*shared=*/true);
   }
 
   void AddSearch() {
@@ -258,6 +280,7 @@ class Parser {
     AddKey(command, &s.key);
     command->add_option("--record", s.record, "Write the model's answers there, for replay:FILE")->type_name("FILE");
     AddEvaluationFlags(command, &s.evaluation);
+    AddModelFlags(command, &s.models, /*shared=*/false);
     search_ = command;
   }
 
@@ -316,6 +339,7 @@ class Parser {
                 "  grove resume j-abcdefgh\n  grove resume j-abcdefgh --extra-rounds 2", RunResume, "ID", job_help);
     Bound(resume->add_option("--extra-rounds", n.extra_rounds, "Further rounds"), 1, 10'000);
     Bound(resume->add_option("--extra-evaluations", n.extra_evaluations, "Further evaluations"), 1, 1'000'000);
+    AddModelFlags(resume, &n.models, /*shared=*/false);
     CLI::App* tree = with_id("tree", "Show what a search tried and what came of it",
                              "  grove tree j-abcdefgh\n  grove tree j-abcdefgh --format dot | dot -Tsvg > tree.svg",
                              RunTree, "ID", job_help);
@@ -373,6 +397,25 @@ class Parser {
     doctor->add_option("--device", values_.doctor_device, "Device to check: cpu, cuda, cuda:N")->type_name("DEVICE");
     Command(&app_, "version", "Show versions", "  grove version --json",
             [](const Context& context) { return RunVersion(context); });
+  }
+
+  void AddAudit() {
+    AuditCommand& a = values_.audit;
+    CLI::App* command = Command(&app_, "audit", "Try known ways to fool an evaluator on this farm, and honest kernels",
+                                "  grove audit                                 everything that runs on this device\n"
+                                "  grove audit --device cuda --class timing --class replay\n"
+                                "  grove audit --case C01 --case H01 --json\n"
+                                "  grove audit --list",
+                                [this](const Context& context) { return RunAudit(context, values_.audit); });
+    command->add_option("--device", a.device, "Device to run on: auto, cpu, cuda")->type_name("DEVICE");
+    command->add_option("--case", a.ids, "Only this case, repeatable")->type_name("ID")->take_all()->expected(1);
+    command->add_option("--class", a.classes, "Only this class of cases, repeatable")
+        ->type_name("CLASS")
+        ->take_all()
+        ->expected(1);
+    command->add_option("--corpus", a.corpus, "Folder of the cases (default: the one of this installation)")
+        ->type_name("DIR");
+    command->add_flag("--list", a.list, "List the cases and run none");
   }
 
   void AddCerts() {

@@ -11,8 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -48,13 +49,18 @@ struct SpawnSetup {
   }
 };
 
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const SpawnSetup& setup) {
+absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const SpawnSetup& setup, const Inherit& inherit) {
   // Who its parent is: a child that looks only after we are gone would take init for it (common/daemon/lifecycle.h).
   std::string parent = absl::StrCat(kParentPidVariable, "=", getpid());
-  const std::string name = absl::StrCat(kParentPidVariable, "=");
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!absl::StartsWith(*variable, name)) environment.push_back(*variable);
+    const absl::string_view text = *variable;
+    const absl::string_view name = text.substr(0, text.find('='));
+    if (name == kParentPidVariable || (!inherit.credentials && HoldsCredential(name)) ||
+        std::find(inherit.without.begin(), inherit.without.end(), name) != inherit.without.end()) {
+      continue;
+    }
+    environment.push_back(*variable);
   }
   environment.push_back(parent.data());
   environment.push_back(nullptr);
@@ -70,7 +76,18 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const SpawnSet
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Child>> Child::Start(const std::vector<std::string>& argv, const std::string& log_path) {
+bool HoldsCredential(absl::string_view variable) {
+  static const auto* const kWords = new std::set<std::string>{
+      "KEY",  "APIKEY", "KEYS",       "TOKEN",       "TOKENS", "SECRET", "SECRETS", "PASSWORD",
+      "PASS", "PASSWD", "CREDENTIAL", "CREDENTIALS", "AUTH",   "BEARER", "PAT",     "COOKIE"};
+  for (absl::string_view word : absl::StrSplit(variable, absl::ByAnyChar("_-."))) {
+    if (kWords->count(absl::AsciiStrToUpper(word)) > 0) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<Child>> Child::Start(const std::vector<std::string>& argv, const std::string& log_path,
+                                                    const Inherit& inherit) {
   SpawnSetup setup(/*own_group=*/true);
   // Opened here and not by the child, so that a failure has its own message.
   const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -78,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(const std::vector<std::strin
   posix_spawn_file_actions_addopen(&setup.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&setup.actions, log, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&setup.actions, log, STDERR_FILENO);
-  auto pid = Spawn(argv, setup);
+  auto pid = Spawn(argv, setup, inherit);
   close(log);
   if (!pid.ok()) return pid.status();
   return std::unique_ptr<Child>(new Child(*pid));
@@ -125,7 +142,7 @@ absl::StatusOr<Finished> RunAndCapture(const std::vector<std::string>& argv) {
   if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   SpawnSetup setup(/*own_group=*/false);
   posix_spawn_file_actions_adddup2(&setup.actions, ends[1], STDOUT_FILENO);
-  auto pid = Spawn(argv, setup);
+  auto pid = Spawn(argv, setup, Inherit());
   close(ends[1]);
   if (!pid.ok()) {
     close(ends[0]);

@@ -8,9 +8,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace grove::cli {
+
+// What a child gets of our environment.
+struct Inherit {
+  // Variables that hold credentials, by their names (HoldsCredential). A worker runs other people's programs and needs
+  // none; the coordinator has the model's key there.
+  bool credentials = false;
+  std::vector<std::string> without;  // and these never
+};
+
+// Whether a variable of this name is taken to hold a credential: a word of it is KEY, TOKEN, SECRET, PASSWORD,
+// CREDENTIALS, AUTH or the like (OPENAI_API_KEY, HF_TOKEN, AWS_SECRET_ACCESS_KEY, SSH_AUTH_SOCK).
+bool HoldsCredential(absl::string_view variable);
 
 // Owned by one thread, but for pid().
 class Child {
@@ -18,8 +31,8 @@ class Child {
   // argv[0] is the program's path. stdin is /dev/null; stdout and stderr go to `log_path`, appended. The child leads a
   // process group of its own, so that the terminal's Ctrl-C reaches only the one who decides what to do about it, and
   // starts with no signal blocked. NOT_FOUND: there is no such program.
-  static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& argv,
-                                                      const std::string& log_path);
+  static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& argv, const std::string& log_path,
+                                                      const Inherit& inherit);
   ~Child();  // SIGKILL if it still runs, and reaps it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -38,7 +51,8 @@ class Child {
   int status_ = 0;
 };
 
-// Runs a program to its end with our stdin and stderr; what it wrote on stdout (at most 1 MiB), and its exit code (128
+// Runs a program to its end with our stdin and stderr and without credentials; what it wrote on stdout (at most 1 MiB),
+// and its exit code (128
 // + signal when one ended it).
 struct Finished {
   std::string output;

@@ -38,6 +38,8 @@ ExitCode RunWorkers(const Context& context);
 ExitCode RunDoctor(const Context& context, const std::string& device);
 ExitCode RunVersion(const Context& context);
 
+ExitCode RunAudit(const Context& context, const AuditCommand& command);
+
 ExitCode RunCertsInit(const Context& context, const CertsCommand& command);
 ExitCode RunCertsIssue(const Context& context, const CertsCommand& command);
 

@@ -24,6 +24,7 @@ int Seriousness(ExitCode code) {
       return 6;
     case ExitCode::kCheated:
       return 7;
+    case ExitCode::kAuditMissed:
     case ExitCode::kInfrastructure:
       return 8;
     case ExitCode::kUsage:

@@ -10,6 +10,7 @@ namespace grove::cli {
 
 enum class ExitCode : int {
   kOk = 0,           // correct, or done
+  kAuditMissed = 1,  // `grove audit`: a trick was not stopped, or an honest kernel was rejected
   kUsage = 2,        // wrong arguments or input
   kUnreachable = 3,  // no coordinator
   kBuildFailed = 10,

@@ -67,6 +67,7 @@ struct Farm::Impl {
     std::string name;
     std::vector<std::string> argv;
     std::string log;
+    Inherit inherit;
     int64_t log_start = 0;
     std::unique_ptr<Child> child;
     std::deque<absl::Time> restarts;
@@ -98,7 +99,7 @@ struct Farm::Impl {
 
   absl::Status Launch(Member* member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     member->log_start = FileSize(member->log);
-    auto child = Child::Start(member->argv, member->log);
+    auto child = Child::Start(member->argv, member->log, member->inherit);
     if (!child.ok()) {
       if (absl::IsNotFound(child.status())) {
         return absl::NotFoundError(
@@ -117,6 +118,7 @@ struct Farm::Impl {
     Member member;
     member.name = "grove-coordinator";
     member.log = absl::StrCat(options.data_dir, "/logs/coordinator.log");
+    member.inherit.credentials = true;  // the model's key
     member.argv = {Bin("grove-coordinator"), "--data", options.data_dir, "--listen", options.listen, "--port-file",
                    port_file, "--exit-with-parent",
                    // The workers have drained, or been given up, before it is asked to end: nothing to wait for.
@@ -165,6 +167,7 @@ struct Farm::Impl {
       Member member;
       member.name = absl::StrCat("grove-worker ", i, " (", options.devices[i], ")");
       member.log = absl::StrCat(options.data_dir, "/logs/worker-", i, ".log");
+      member.inherit.without = options.secret_variables;
       member.argv = {Bin("grove-worker"),
                      "--coordinator",
                      address,

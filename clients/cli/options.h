@@ -12,7 +12,7 @@ struct GlobalOptions {
   std::string tls_cert, tls_key, tls_ca;
   bool insecure = false;
   bool allow_weak_sandbox = false;  // for a worker that this command starts
-  double reattach = -1;  // seconds; negative = the default
+  double reattach = -1;             // seconds; negative = the default
   bool json = false, quiet = false, no_color = false;
 };
 
@@ -37,6 +37,28 @@ struct EvalCommand {
   bool detach = false;
 };
 
+// How a coordinator that this command starts reaches a model: handed on to it (docs/generators.md).
+struct ModelFlags {
+  std::string base_url, model, api_key_file, api_key_env;
+  int max_output_tokens = 0;
+  bool no_job_urls = false, plain_http = false;
+
+  std::vector<std::string> CoordinatorFlags() const {
+    std::vector<std::string> flags;
+    const auto add = [&](const char* name, const std::string& value) {
+      if (!value.empty()) flags.insert(flags.end(), {name, value});
+    };
+    add("--llm-base-url", base_url);
+    add("--llm-model", model);
+    add("--llm-api-key-file", api_key_file);
+    add("--llm-api-key-env", api_key_env);
+    if (max_output_tokens > 0) add("--llm-max-output-tokens", std::to_string(max_output_tokens));
+    if (no_job_urls) flags.push_back("--llm-no-job-urls");
+    if (plain_http) flags.push_back("--llm-plain-http");
+    return flags;
+  }
+};
+
 struct SearchCommand {
   std::string problem;
   std::string generator = "catalogue";
@@ -50,6 +72,7 @@ struct SearchCommand {
   std::string name, record;
   std::string key;  // idempotency key; empty = a new one
   EvaluationFlags evaluation;
+  ModelFlags models;
 };
 
 struct UpCommand {
@@ -58,6 +81,7 @@ struct UpCommand {
   std::string listen = "127.0.0.1:7433";
   std::string port_file;  // written (atomically) with the address once serving; empty = none
   std::string metrics_listen;
+  ModelFlags models;
 };
 
 struct JobsCommand {
@@ -72,10 +96,17 @@ struct NodeCommand {  // any command that names one thing
   std::string format = "text";                  // tree
   std::string output;                           // best
   uint64_t after = 0;                           // watch
+  ModelFlags models;                            // resume
 };
 
 struct BankCommand {
   std::string operation, device, id, source, note;
+};
+
+struct AuditCommand {
+  std::string device, corpus;
+  std::vector<std::string> ids, classes;
+  bool list = false;
 };
 
 struct CertsCommand {

@@ -58,6 +58,17 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
   if (!timing.method().empty()) absl::StrAppend(out, Field("method", OneLine(timing.method())));
 }
 
+// How near to what the device can do at all.
+void AppendFloor(const v1::FloorReport& floor, std::string* out) {
+  if (floor.seconds() > 0) {
+    absl::StrAppend(
+        out, Field("floor", absl::StrFormat("%s, %.0f %% of it reached (%s-bound: %s)", FormatSeconds(floor.seconds()),
+                                            100 * floor.fraction(), floor.bound(), OneLine(floor.source()))));
+  } else if (!floor.source().empty()) {
+    absl::StrAppend(out, Field("floor", absl::StrCat("unknown: ", OneLine(floor.source()))));
+  }
+}
+
 void AppendCorrectness(const v1::CorrectnessReport& report, std::string* out) {
   if (report.trials() == 0) return;
   std::string line = absl::StrCat(report.trials_passed(), " of ", report.trials(), " input draws passed");
@@ -180,6 +191,7 @@ std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style) {
     absl::StrAppend(&out, Field("reason", OneLine(result.reason())));
   }
   AppendTiming(result.timing(), &out);
+  AppendFloor(result.floor(), &out);
   AppendCorrectness(result.correctness(), &out);
   AppendFault(result.fault(), see_all, &out);
   const bool build_matters = result.verdict() == v1::VERDICT_BUILD_FAILED;
@@ -216,6 +228,7 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   for (const v1::TreeNode& node : lineage) absl::StrAppend(&out, "    ", LineageLine(node), "\n");
   if (!lineage.empty()) absl::StrAppend(&out, "    the reference\n");
   AppendTiming(result.timing(), &out);
+  AppendFloor(result.floor(), &out);
   AppendCorrectness(result.correctness(), &out);
   AppendFault(result.fault(), "", &out);
   AppendBuild(result.build(), 100000, "", &out);

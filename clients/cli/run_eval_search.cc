@@ -214,11 +214,15 @@ v1::DeviceKind DeviceOf(const v1::JobSpec& spec) {
 std::string ModelUrl(const v1::JobSpec& spec) { return spec.search().generator().base_url(); }
 
 ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& key,
-                         const std::string& device, bool detach, const std::string& record) {
-  auto session = Session::Open(
-      context.global,
-      {.need = Need::kWork, .device = WorkerDevice(device), .may_start = !detach, .model_url = ModelUrl(spec)},
-      context.console, context.interrupts, context.env);
+                         const std::string& device, bool detach, const std::string& record,
+                         const ModelFlags& models = {}) {
+  auto session = Session::Open(context.global,
+                               {.need = Need::kWork,
+                                .device = WorkerDevice(device),
+                                .may_start = !detach,
+                                .model_url = ModelUrl(spec),
+                                .models = models},
+                               context.console, context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());
   auto submitted =
       (*session)->client().SubmitJob(spec, key.empty() ? client::Client::NewIdempotencyKey() : key, (*session)->call());
@@ -339,7 +343,8 @@ ExitCode RunSearch(const Context& context, const SearchCommand& command) {
   // Zero means the default there, "none" is negative.
   if (command.repairs_given) policy->set_repairs(command.repairs == 0 ? -1 : command.repairs);
   if (command.explore_given) policy->set_explore_ratio(command.explore == 0 ? -1 : command.explore);
-  return SubmitAndFollow(context, spec, command.key, DeviceFlag(command.evaluation), command.detach, command.record);
+  return SubmitAndFollow(context, spec, command.key, DeviceFlag(command.evaluation), command.detach, command.record,
+                         command.models);
 }
 
 ExitCode RunResume(const Context& context, const NodeCommand& command) {
@@ -358,7 +363,8 @@ ExitCode RunResume(const Context& context, const NodeCommand& command) {
                              .device = kind == v1::DEVICE_KIND_CPU    ? "cpu"
                                        : kind == v1::DEVICE_KIND_CUDA ? "cuda:0"
                                                                       : "",
-                             .model_url = ModelUrl(job->spec())},
+                             .model_url = ModelUrl(job->spec()),
+                             .models = command.models},
                             context.console, context.interrupts, context.env);
     if (!session.ok()) return Fail(context, session.status());
     job = (*session)->client().GetJob(job->id(), (*session)->call());

@@ -82,6 +82,9 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
   flag(&options.coordinator_flags, "--tls-ca", context.global.tls_ca);
   options.worker_flags = options.coordinator_flags;
   flag(&options.coordinator_flags, "--metrics-listen", command.metrics_listen);
+  const std::vector<std::string> models = command.models.CoordinatorFlags();
+  options.coordinator_flags.insert(options.coordinator_flags.end(), models.begin(), models.end());
+  if (!command.models.api_key_env.empty()) options.secret_variables = {command.models.api_key_env};
   if (context.global.insecure) {
     options.coordinator_flags.push_back("--insecure");
     options.worker_flags.push_back("--insecure");

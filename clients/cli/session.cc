@@ -28,6 +28,15 @@ absl::StatusOr<std::unique_ptr<client::Client>> Probe(const std::string& address
   return client;
 }
 
+// Flags for a coordinator that is not ours to start would be silently without effect.
+absl::Status NotForRunning(const ModelFlags& models, absl::string_view address) {
+  const std::vector<std::string> flags = models.CoordinatorFlags();
+  if (flags.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flags.front(), " is for a coordinator that this command starts, but the one at ", address,
+                   " serves; give the flag to that one (`grove up` and `grove-coordinator` have it)"));
+}
+
 }  // namespace
 
 absl::StatusOr<client::ClientOptions> ConfiguredCoordinator(const GlobalOptions& options, const GetEnv& env) {
@@ -65,6 +74,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
   if (!configured->address.empty()) {
     auto client = client::Client::Create(*configured);
     if (!client.ok()) return client.status();
+    if (auto status = NotForRunning(wanted.models, (*client)->address()); !status.ok()) return status;
     session->client_ = *std::move(client);
     return session;
   }
@@ -75,6 +85,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
   const absl::Time deadline = absl::Now() + kDataFolderPatience;
   for (;;) {
     if (auto client = Probe(RecordedAddress(data), &interrupts->cancellation()); client.ok()) {
+      if (auto status = NotForRunning(wanted.models, (*client)->address()); !status.ok()) return status;
       console->Message(absl::StrCat("using the coordinator at ", (*client)->address(), ", which serves ", data));
       session->client_ = *std::move(client);
       return session;
@@ -103,7 +114,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     if (options.allow_weak_sandbox) farm_options.worker_flags.push_back("--allow-weak-sandbox");
     // What it runs when the command is interrupted is done again later, so that Ctrl-C need not wait long.
     farm_options.worker_flags.insert(farm_options.worker_flags.end(), {"--grace-seconds", "1"});
-    if (!wanted.model_url.empty()) farm_options.coordinator_flags = {"--llm-key-url", wanted.model_url};
+    farm_options.coordinator_flags = wanted.models.CoordinatorFlags();
+    if (!wanted.models.api_key_env.empty()) farm_options.secret_variables = {wanted.models.api_key_env};
+    if (!wanted.model_url.empty()) {
+      farm_options.coordinator_flags.insert(farm_options.coordinator_flags.end(), {"--llm-key-url", wanted.model_url});
+    }
     // Looking at a search must not go on with it: nobody asked for its model calls.
     if (wanted.need == Need::kRead) farm_options.coordinator_flags = {"--hold"};
     if (wanted.need == Need::kWork) {

@@ -27,6 +27,7 @@ class Session {
     std::string device;     // kWork, embedded: what its worker runs on; "" = what this machine has
     bool may_start = true;  // false: an embedded coordinator would not do (--detach)
     std::string model_url;  // kWork, embedded: it may have the model's key, because this command's user named it
+    ModelFlags models;      // kWork: for an embedded coordinator; INVALID_ARGUMENT where another one serves
   };
 
   // Order: --coordinator, GROVE_COORDINATOR, the configuration file, DATA/coordinator.addr, embedded. Says on the

@@ -1,0 +1,231 @@
+// `grove audit`: the corpus of ways to fool an evaluator, through the whole service.
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "clients/cli/arguments.h"
+#include "clients/cli/audit_corpus.h"
+#include "clients/cli/audit_plan.h"
+#include "clients/cli/audit_score.h"
+#include "clients/cli/child.h"
+#include "clients/cli/commands.h"
+#include "clients/cli/farm.h"
+#include "clients/cli/session.h"
+
+namespace grove::cli {
+namespace {
+
+// Jobs that wait at the coordinator behind the one that is watched: enough for builds to go on ahead.
+constexpr size_t kAhead = 3;
+constexpr absl::Duration kEmbeddedPatience = absl::Seconds(5);
+
+struct Submitted {
+  std::string job;
+  const AuditBatch* batch;
+};
+
+// What came of one job's candidates, in the order of the batch.
+absl::StatusOr<std::vector<AuditOutcome>> Collect(Session* session, const AuditCorpus& corpus,
+                                                  const Submitted& submitted) {
+  auto job = session->client().GetJob(submitted.job, session->call());
+  if (!job.ok()) return job.status();
+  auto tree = session->client().GetTree(submitted.job, session->call());
+  if (!tree.ok()) return tree.status();
+  std::vector<AuditOutcome> outcomes;
+  for (const AuditEntry& entry : submitted.batch->entries) {
+    AuditOutcome outcome;
+    outcome.entry = entry;
+    outcome.why = job->state() == v1::JOB_STATE_DONE ? "" : job->state_reason();
+    outcomes.push_back(std::move(outcome));
+  }
+  // An eval job's kernels are its candidates, in order.
+  size_t at = 0;
+  for (const v1::TreeNode& node : *tree) {
+    if (!node.has_kernel() || at >= outcomes.size()) continue;
+    outcomes[at].node = node.kernel().id();
+    outcomes[at].result = node.kernel().result();
+    ++at;
+  }
+  for (AuditOutcome& outcome : outcomes) {
+    for (const AuditOutcome& other : outcomes) {
+      if (IsTwinOf(corpus, other.entry, outcome.entry)) outcome.twin_speedup = SpeedupOf(other.result);
+    }
+  }
+  return outcomes;
+}
+
+class Audit {
+ public:
+  Audit(const Context& context, Session* session, const AuditCorpus& corpus, const std::vector<AuditBatch>& plan)
+      : context_(context), session_(session), corpus_(corpus), plan_(plan) {
+    for (const AuditBatch& batch : plan_) total_ += batch.entries.size();
+  }
+
+  absl::Status Run() {
+    for (const AuditBatch& batch : plan_) {
+      if (batch.alone) {
+        while (!waiting_.empty()) {
+          if (absl::Status done = FinishOne(); !done.ok()) return done;
+        }
+      }
+      auto job = session_->client().SubmitJob(batch.spec, client::Client::NewIdempotencyKey(), session_->call());
+      if (!job.ok()) return job.status();
+      waiting_.push_back({job->job().id(), &batch});
+      while (waiting_.size() > (batch.alone ? 0 : kAhead)) {
+        if (absl::Status done = FinishOne(); !done.ok()) return done;
+      }
+    }
+    while (!waiting_.empty()) {
+      if (absl::Status done = FinishOne(); !done.ok()) return done;
+    }
+    return absl::OkStatus();
+  }
+
+  // What is still under way is of no use to anybody.
+  void CancelAll() {
+    for (const Submitted& one : waiting_) {
+      session_->client()
+          .CancelJob(one.job, "the audit was ended", {.timeout = absl::Seconds(5), .patience = absl::ZeroDuration()})
+          .IgnoreError();
+    }
+  }
+
+  const std::vector<AuditOutcome>& outcomes() const { return outcomes_; }
+
+ private:
+  absl::Status FinishOne() {
+    const Submitted current = waiting_.front();
+    client::WatchOptions watch;
+    watch.cancellation = &context_.interrupts->cancellation();
+    if (context_.global.reattach >= 0) watch.reattach_for = absl::Seconds(context_.global.reattach);
+    size_t finished = 0;
+    Show(current, finished);
+    absl::Status watched = session_->client().WatchJob(current.job, watch, [&](const v1::Event& event) {
+      if (event.has_evaluation_finished()) ++finished;
+      Show(current, finished);
+      return true;
+    });
+    if (!watched.ok()) return watched;
+    auto outcomes = Collect(session_, corpus_, current);
+    if (!outcomes.ok()) return outcomes.status();
+    waiting_.pop_front();
+    done_ += current.batch->entries.size();
+    for (AuditOutcome& outcome : *outcomes) {
+      JudgeAudit(corpus_, &outcome);
+      outcomes_.push_back(std::move(outcome));
+    }
+    Tell(current);
+    return absl::OkStatus();
+  }
+
+  void Show(const Submitted& current, size_t finished) {
+    const size_t done = std::min(total_, done_ + finished);
+    context_.console->SetBlock({absl::StrCat("audit  ", done, "/", total_, "  ", current.batch->spec.name())});
+  }
+
+  // A line for each job where nothing is redrawn, and each miss as soon as it is seen.
+  void Tell(const Submitted& current) {
+    size_t bad = 0;
+    for (size_t i = outcomes_.size() - current.batch->entries.size(); i < outcomes_.size(); ++i) {
+      if (outcomes_[i].entry.role != AuditEntry::Role::kTwin && !outcomes_[i].good) ++bad;
+    }
+    if (context_.console->live() && bad == 0) return;
+    context_.console->Message(absl::StrCat(done_, "/", total_, " ", current.batch->spec.name(), " (", current.job, ")",
+                                           bad == 0 ? "" : absl::StrCat(": ", bad, " not as it must be")));
+  }
+
+  const Context& context_;
+  Session* const session_;
+  const AuditCorpus& corpus_;
+  const std::vector<AuditBatch>& plan_;
+  std::deque<Submitted> waiting_;
+  std::vector<AuditOutcome> outcomes_;
+  size_t total_ = 0, done_ = 0;
+};
+
+// "cpu", "cuda" or "cuda:N" as it was said; else what the farm has, or this machine where there is none.
+absl::StatusOr<v1::DeviceKind> DeviceToAudit(Session* session, const DeviceArgument& said) {
+  if (said.kind != v1::DEVICE_KIND_UNSPECIFIED) return said.kind;
+  if (session->embedded()) {
+    return absl::StartsWith(LocalDevices().front(), "cuda") ? v1::DEVICE_KIND_CUDA : v1::DEVICE_KIND_CPU;
+  }
+  auto workers = session->client().ListWorkers(session->call());
+  if (!workers.ok()) return workers.status();
+  v1::DeviceKind found = v1::DEVICE_KIND_UNSPECIFIED;
+  for (const v1::WorkerStatus& worker : workers->workers()) {
+    const v1::DeviceKind kind = worker.device().kind();
+    if (found == v1::DEVICE_KIND_UNSPECIFIED || kind == v1::DEVICE_KIND_CUDA) found = kind;
+  }
+  return found == v1::DEVICE_KIND_UNSPECIFIED ? v1::DEVICE_KIND_CPU : found;
+}
+
+ExitCode List(const Context& context, const AuditCorpus& corpus, const std::vector<size_t>& chosen) {
+  const std::string out =
+      context.console->json() ? absl::StrCat(AuditListDocument(corpus, chosen), "\n") : RenderAuditList(corpus, chosen);
+  return context.console->Out(out) ? ExitCode::kOk : ExitCode::kInfrastructure;
+}
+
+}  // namespace
+
+ExitCode RunAudit(const Context& context, const AuditCommand& command) {
+  auto device = ParseDevice(command.device);
+  if (!device.ok()) return Fail(context, device.status());
+  auto folder = command.corpus.empty() ? FindAuditCorpus(ExecutableDir()) : absl::StatusOr<std::string>(command.corpus);
+  if (!folder.ok()) return Fail(context, folder.status(), ExitCode::kUsage);
+  auto corpus = LoadAuditCorpus(*folder);
+  if (!corpus.ok()) return Fail(context, corpus.status(), ExitCode::kUsage);
+  AuditSelection selection;
+  selection.ids = command.ids;
+  selection.classes = command.classes;
+  auto chosen = SelectAuditCases(*corpus, selection);
+  if (!chosen.ok()) return Fail(context, chosen.status());
+  if (command.list) return List(context, *corpus, *chosen);
+
+  const absl::Time began = absl::Now();
+  const std::string wanted = command.device == "auto" ? "" : command.device == "cuda" ? "cuda:0" : command.device;
+  auto session = Session::Open(context.global, {.need = Need::kWork, .device = wanted}, context.console,
+                               context.interrupts, context.env);
+  if (!session.ok()) return Fail(context, session.status());
+  auto kind = DeviceToAudit(session->get(), *device);
+  if (!kind.ok()) return Fail(context, kind.status());
+  auto plan = PlanAudit(*corpus, *chosen, *kind);
+  if (!plan.ok()) return Fail(context, plan.status());
+  Audit audit(context, session->get(), *corpus, *plan);
+  const absl::Status ran = audit.Run();
+  context.console->ClearBlock();
+  if (!ran.ok()) {
+    if (absl::IsCancelled(ran)) {
+      audit.CancelAll();
+      (*session)->Close(kEmbeddedPatience);
+      return ExitCode::kInterrupted;
+    }
+    return Fail(context, ran);
+  }
+  const AuditScore score = ScoreAudit(*corpus, *chosen, *kind, audit.outcomes());
+  const ExitCode code = ExitCodeOfAudit(score);
+  AuditRun run;
+  run.corpus_folder = *folder;
+  run.device = DeviceKindName(*kind);
+  run.seconds = absl::ToDoubleSeconds(absl::Now() - began);
+  for (const AuditOutcome& outcome : audit.outcomes()) {
+    if (outcome.result.has_device()) run.where = outcome.result.device();
+  }
+  (*session)->Close(kEmbeddedPatience);
+  std::string out;
+  if (context.console->json()) {
+    out = absl::StrCat(AuditDocument(*corpus, score, run, code), "\n");
+  } else {
+    for (const AuditCaseScore& one : score.cases) {
+      absl::StrAppend(&out, RenderAuditMiss(*corpus, one, context.console->out_style()));
+    }
+    absl::StrAppend(&out, out.empty() ? "" : "\n", RenderAuditScore(*corpus, score, context.console->out_style()));
+  }
+  if (!context.console->Out(out)) return ExitCode::kInfrastructure;
+  context.console->Message(absl::StrCat(DeviceLine(run.where), ", ", FormatClock(run.seconds)));
+  return code;
+}
+
+}  // namespace grove::cli
