@@ -337,6 +337,26 @@ std::string TimingText(const v1::EvaluationResult& result) {
                     Seconds(timing.candidate_median_seconds()), ", reference ",
                     Seconds(timing.reference_median_seconds()), " (", timing.samples(), " pairs)\n");
   }
+  if (const v1::FloorReport& floor = result.floor(); floor.seconds() > 0) {
+    absl::StrAppend(&out, "The device cannot do this faster than ", Seconds(floor.seconds()), " (", floor.bound(),
+                    "-bound: ", OneLine(floor.source(), 300), "); this kernel reaches ",
+                    absl::StrFormat("%.0f %%", 100 * floor.fraction()), " of that.\n");
+  }
+  int profiled = 0;
+  for (const v1::KernelProfile& kernel : result.profile().kernels()) {
+    if (profiled++ == 4) break;
+    absl::StrAppend(
+        &out, "Profile of ", OneLine(kernel.name(), 120), ": ", Seconds(kernel.seconds()),
+        absl::StrFormat(" (%.0f %% of the call), occupancy %.0f %%, DRAM %.0f %% of peak, L2 hits %.0f %%, "
+                        "SM %.0f %%, tensor pipe %.0f %%",
+                        100 * kernel.share(), 100 * kernel.occupancy(), 100 * kernel.dram_fraction(),
+                        100 * kernel.l2_hit_fraction(), 100 * kernel.sm_fraction(), 100 * kernel.tensor_fraction()));
+    for (const v1::StallShare& stall : kernel.stalls()) {
+      absl::StrAppend(&out, ", stalled ", OneLine(stall.reason(), 40),
+                      absl::StrFormat(" %.0f %%", 100 * stall.share()));
+    }
+    absl::StrAppend(&out, "\n");
+  }
   int shown = 0;
   for (const v1::KernelResources& kernel : result.build().kernels()) {
     if (shown++ == 8) break;

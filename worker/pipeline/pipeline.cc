@@ -30,6 +30,7 @@
 #include "worker/device/device.h"
 #include "worker/device/toolchain.h"
 #include "worker/pipeline/candidate_pool.h"
+#include "worker/pipeline/floor.h"
 #include "worker/pipeline/judge_process.h"
 #include "worker/pipeline/programs.h"
 #include "worker/pipeline/verdict.h"
@@ -665,6 +666,8 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       MergeEnding(ending, gone, &*result);
       faulted = faulted || result->verdict() == v1::VERDICT_CRASHED || result->verdict() == v1::VERDICT_TIMED_OUT ||
                 result->verdict() == v1::VERDICT_LIMIT_EXCEEDED;
+      *result->mutable_device() = device_;
+      AddFloor(judge->description, options, &*result);
       FinishEvaluation(work, *std::move(result));
     }
   }

@@ -1,0 +1,134 @@
+#include "worker/pipeline/floor.h"
+
+#include <catch2/catch.hpp>
+
+namespace grove::worker {
+namespace {
+
+v1::TensorType Type(const std::string& dtype, const std::vector<int64_t>& shape) {
+  v1::TensorType type;
+  type.set_dtype(dtype);
+  for (int64_t size : shape) type.add_shape(size);
+  return type;
+}
+
+void AddOp(v1::ProblemDescription* problem, const std::string& kind, const std::vector<std::string>& inputs,
+           const std::string& output, const v1::TensorType& type) {
+  v1::GraphOp* op = problem->add_graph();
+  op->set_kind(kind);
+  for (const std::string& input : inputs) op->add_inputs(input);
+  op->add_outputs(output);
+  *op->add_output_types() = type;
+}
+
+// C = A B, 64 x 128 x 32.
+v1::ProblemDescription Matmul() {
+  v1::ProblemDescription problem;
+  *problem.add_inputs() = Type("float32", {64, 128});
+  *problem.add_inputs() = Type("float32", {128, 32});
+  *problem.add_outputs() = Type("float32", {64, 32});
+  AddOp(&problem, "aten::matmul", {"in0", "in1"}, "v0", Type("float32", {64, 32}));
+  problem.add_graph_outputs("v0");
+  return problem;
+}
+
+v1::DeviceInfo Device() {
+  v1::DeviceInfo device;
+  device.mutable_calibration()->set_bandwidth_bytes_per_second(1e12);
+  auto rate = [&](const char* precision, double value) {
+    v1::Rate* r = device.mutable_calibration()->add_rates();
+    r->set_precision(precision);
+    r->set_operations_per_second(value);
+  };
+  rate("float32", 50e12);
+  rate("tf32", 400e12);
+  rate("bfloat16", 800e12);
+  return device;
+}
+
+TEST_CASE("A product counts two operations a term and each matrix once", "[floor]") {
+  const WorkCount count = CountWork(Matmul());
+  CHECK(count.operations.at("float32") == 2.0 * 64 * 32 * 128);
+  CHECK(count.bytes == 4.0 * (64 * 128 + 128 * 32 + 64 * 32));
+  CHECK(count.error.empty());
+}
+
+TEST_CASE("A convolution counts its filter per output and a transposed one per input", "[floor]") {
+  v1::ProblemDescription problem;
+  *problem.add_inputs() = Type("float32", {2, 8, 16, 16});
+  *problem.add_parameters() = Type("float32", {4, 8, 3, 3});
+  const v1::TensorType out = Type("float32", {2, 4, 14, 14});
+  *problem.add_outputs() = out;
+  AddOp(&problem, "aten::_convolution", {"in0", "p0", "null", "[1,1]", "[0,0]", "[1,1]", "false"}, "v0", out);
+  problem.add_graph_outputs("v0");
+  CHECK(CountWork(problem).operations.at("float32") == 2.0 * (2 * 4 * 14 * 14) * (8 * 3 * 3));
+
+  problem.mutable_graph(0)->set_inputs(6, "true");
+  *problem.mutable_parameters(0) = Type("float32", {8, 4, 3, 3});
+  CHECK(CountWork(problem).operations.at("float32") == 2.0 * (2 * 8 * 16 * 16) * (4 * 3 * 3));
+}
+
+TEST_CASE("What no output depends on need not move, and of a gathered table only what is taken", "[floor]") {
+  v1::ProblemDescription problem = Matmul();
+  *problem.add_inputs() = Type("float32", {1 << 20});
+  AddOp(&problem, "aten::sum", {"in2"}, "v1", Type("float32", {}));
+  CHECK(CountWork(problem).bytes == CountWork(Matmul()).bytes);
+  CHECK(CountWork(problem).operations == CountWork(Matmul()).operations);
+
+  v1::ProblemDescription gather;
+  *gather.add_inputs() = Type("int64", {10});
+  *gather.add_parameters() = Type("float32", {100000, 16});
+  *gather.add_outputs() = Type("float32", {10, 16});
+  AddOp(&gather, "aten::embedding", {"p0", "in0"}, "v0", Type("float32", {10, 16}));
+  gather.add_graph_outputs("v0");
+  CHECK(CountWork(gather).bytes == 10 * 8 + 2 * 10 * 16 * 4);
+}
+
+TEST_CASE("The floor is the slower of moving and computing, and float32 may run as three TF32 products", "[floor]") {
+  const WorkCount count = CountWork(Matmul());
+  const v1::FloorReport floor = FloorOf(count, Device(), false);
+  CHECK(floor.memory_seconds() == Approx(count.bytes / 1e12));
+  CHECK(floor.compute_seconds() == Approx(count.operations.at("float32") / (400e12 / 3)));
+  CHECK(floor.seconds() == std::max(floor.memory_seconds(), floor.compute_seconds()));
+  CHECK(floor.bound() == "memory");
+  CHECK(FloorOf(count, Device(), true).compute_seconds() == Approx(count.operations.at("float32") / 800e12));
+}
+
+TEST_CASE("Without a calibration there is a count but no floor, and it says what to do", "[floor]") {
+  const v1::FloorReport floor = FloorOf(CountWork(Matmul()), {}, false);
+  CHECK(floor.seconds() == 0);
+  CHECK(floor.bytes() > 0);
+  CHECK(floor.operations_size() == 1);
+  CHECK(floor.source().find("grove calibrate") != std::string::npos);
+}
+
+TEST_CASE("What cannot be counted is named", "[floor]") {
+  v1::ProblemDescription problem = Matmul();
+  problem.mutable_graph(0)->set_kind("aten::einsum");
+  const v1::FloorReport floor = FloorOf(CountWork(problem), Device(), false);
+  CHECK(floor.source().find("not counted: aten::einsum") != std::string::npos);
+
+  v1::ProblemDescription no_graph;
+  *no_graph.add_outputs() = Type("float32", {4});
+  no_graph.set_graph_error("data-dependent control flow");
+  CHECK(FloorOf(CountWork(no_graph), Device(), false).source().find("data-dependent") != std::string::npos);
+  CHECK(FloorOf(CountWork(no_graph), Device(), false).seconds() == 0);
+}
+
+TEST_CASE("The fraction is of the floor, for correct and timed results alone", "[floor]") {
+  v1::EvaluationResult result;
+  *result.mutable_device() = Device();
+  result.set_verdict(v1::VERDICT_CORRECT);
+  AddFloor(Matmul(), {}, &result);
+  CHECK_FALSE(result.has_floor());
+  result.mutable_timing()->add_baselines()->set_candidate_median_seconds(1e-6);
+  AddFloor(Matmul(), {}, &result);
+  CHECK(result.floor().fraction() == Approx(result.floor().seconds() / 1e-6));
+  result.set_verdict(v1::VERDICT_WRONG);
+  result.clear_floor();
+  AddFloor(Matmul(), {}, &result);
+  CHECK_FALSE(result.has_floor());
+}
+
+}  // namespace
+}  // namespace grove::worker

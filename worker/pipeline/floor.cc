@@ -1,0 +1,331 @@
+#include "worker/pipeline/floor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace grove::worker {
+namespace {
+
+constexpr size_t kMaxUncounted = 8;
+// Rates are the best seen of a few sizes and shapes; a kernel may be somewhat better than those.
+constexpr double kImplausible = 1.15;
+
+double Elements(const v1::TensorType& type) {
+  double count = 1;
+  for (int64_t size : type.shape()) count *= static_cast<double>(size);
+  return count;
+}
+
+// 0 for what is no tensor.
+double ElementBytes(const std::string& dtype) {
+  static const auto* sizes = new std::map<std::string, double>{
+      {"float32", 4}, {"float64", 8}, {"float16", 2}, {"bfloat16", 2}, {"int64", 8},     {"int32", 4},
+      {"int16", 2},   {"int8", 1},    {"uint8", 1},   {"bool", 1},     {"complex64", 8}, {"complex128", 16}};
+  auto at = sizes->find(dtype);
+  return at == sizes->end() ? 0 : at->second;
+}
+
+double Bytes(const v1::TensorType& type) { return type.scalar() ? 0 : Elements(type) * ElementBytes(type.dtype()); }
+
+// "aten::convolution_" -> "convolution"
+std::string Stem(absl::string_view kind) {
+  const size_t at = kind.rfind("::");
+  if (at != absl::string_view::npos) kind.remove_prefix(at + 2);
+  while (!kind.empty() && kind.front() == '_') kind.remove_prefix(1);
+  while (!kind.empty() && kind.back() == '_') kind.remove_suffix(1);
+  return std::string(kind);
+}
+
+// Takes some elements of its first operand and leaves the rest unread.
+bool TakesPart(const std::string& stem) {
+  static const auto* kinds = new std::set<std::string>{
+      "slice", "select",         "narrow",    "index",  "index_select", "gather",           "embedding",
+      "take",  "take_along_dim", "diagonal",  "unbind", "split",        "split_with_sizes", "chunk",
+      "tril",  "triu",           "split_copy"};
+  return kinds->count(stem) != 0;
+}
+
+// Gives the same elements in another shape or order: no arithmetic, no pass over memory that must be made.
+bool IsView(const std::string& stem) {
+  static const auto* kinds = new std::set<std::string>{"view",
+                                                       "reshape",
+                                                       "flatten",
+                                                       "unflatten",
+                                                       "permute",
+                                                       "transpose",
+                                                       "t",
+                                                       "squeeze",
+                                                       "unsqueeze",
+                                                       "expand",
+                                                       "expand_as",
+                                                       "contiguous",
+                                                       "detach",
+                                                       "alias",
+                                                       "clone",
+                                                       "ListConstruct",
+                                                       "ListUnpack",
+                                                       "TupleConstruct",
+                                                       "TupleUnpack",
+                                                       "view_as",
+                                                       "reshape_as",
+                                                       "movedim",
+                                                       "numpy_T",
+                                                       "dropout",
+                                                       "feature_dropout",
+                                                       "NumToTensor",
+                                                       "Int",
+                                                       "size",
+                                                       "ImplicitTensorToNum",
+                                                       "zeros",
+                                                       "ones",
+                                                       "full",
+                                                       "arange",
+                                                       "zeros_like",
+                                                       "ones_like",
+                                                       "full_like",
+                                                       "empty",
+                                                       "empty_like"};
+  return kinds->count(stem) != 0 || TakesPart(stem);
+}
+
+class Counter {
+ public:
+  explicit Counter(const v1::ProblemDescription& problem) : problem_(problem) {
+    for (int i = 0; i < problem.inputs_size(); ++i) types_[absl::StrCat("in", i)] = problem.inputs(i);
+    for (int i = 0; i < problem.parameters_size(); ++i) types_[absl::StrCat("p", i)] = problem.parameters(i);
+    for (const v1::GraphOp& op : problem.graph()) {
+      for (int i = 0; i < op.outputs_size() && i < op.output_types_size(); ++i) {
+        types_[op.outputs(i)] = op.output_types(i);
+      }
+    }
+  }
+
+  WorkCount Count() {
+    for (const v1::TensorType& output : problem_.outputs()) count_.bytes += Bytes(output);
+    if (problem_.graph().empty() && problem_.graph_outputs().empty()) {
+      count_.error = problem_.graph_error().empty() ? "the reference has no graph" : problem_.graph_error();
+      return count_;
+    }
+    FindNeeded();
+    CountReads();
+    for (const v1::GraphOp& op : problem_.graph()) {
+      if (Needed(op)) CountOperation(op);
+    }
+    return count_;
+  }
+
+ private:
+  bool Needed(const v1::GraphOp& op) const {
+    return std::any_of(op.outputs().begin(), op.outputs().end(),
+                       [this](const std::string& name) { return needed_.count(name) != 0; });
+  }
+
+  // Backwards from the outputs: what nothing depends on need not be read or computed.
+  void FindNeeded() {
+    for (const std::string& name : problem_.graph_outputs()) needed_.insert(name);
+    for (int i = problem_.graph_size() - 1; i >= 0; --i) {
+      const v1::GraphOp& op = problem_.graph(i);
+      if (!Needed(op)) continue;
+      for (const std::string& name : op.inputs()) {
+        if (types_.count(name) != 0) needed_.insert(name);
+      }
+    }
+  }
+
+  void CountReads() {
+    // Of an operand that is only taken from: the bytes taken.
+    std::map<std::string, double> taken;
+    std::set<std::string> whole(problem_.graph_outputs().begin(), problem_.graph_outputs().end());
+    for (const v1::GraphOp& op : problem_.graph()) {
+      if (!Needed(op)) continue;
+      const bool part = TakesPart(Stem(op.kind()));
+      for (int i = 0; i < op.inputs_size(); ++i) {
+        if (i > 0 || !part) {
+          whole.insert(op.inputs(i));
+          continue;
+        }
+        for (int o = 0; o < op.outputs_size(); ++o) {
+          if (needed_.count(op.outputs(o)) != 0 && o < op.output_types_size()) {
+            taken[op.inputs(0)] += Bytes(op.output_types(o));
+          }
+        }
+      }
+    }
+    auto read = [&](const std::string& name, const v1::TensorType& type) {
+      if (needed_.count(name) == 0) return;
+      double bytes = Bytes(type);
+      if (whole.count(name) == 0) bytes = std::min(bytes, taken[name]);
+      count_.input_bytes += bytes;
+      count_.bytes += bytes;
+    };
+    for (int i = 0; i < problem_.inputs_size(); ++i) read(absl::StrCat("in", i), problem_.inputs(i));
+    for (int i = 0; i < problem_.parameters_size(); ++i) read(absl::StrCat("p", i), problem_.parameters(i));
+  }
+
+  const v1::TensorType* Type(const v1::GraphOp& op, int input) const {
+    if (input >= op.inputs_size()) return nullptr;
+    auto at = types_.find(op.inputs(input));
+    return at == types_.end() || at->second.dtype().empty() ? nullptr : &at->second;
+  }
+
+  void Matrix(const v1::GraphOp& op, double operations) {
+    const std::string& precision = op.output_types(0).dtype();
+    count_.operations[precision] += operations;
+    count_.matrix_operations[precision] += operations;
+  }
+
+  void Uncounted(const v1::GraphOp& op) {
+    if (count_.uncounted.size() >= kMaxUncounted) return;
+    const std::string& kind = op.kind();
+    if (std::find(count_.uncounted.begin(), count_.uncounted.end(), kind) == count_.uncounted.end()) {
+      count_.uncounted.push_back(kind);
+    }
+  }
+
+  static double Last(const v1::TensorType& type) {
+    return type.shape().empty() ? 1 : static_cast<double>(type.shape(type.shape_size() - 1));
+  }
+
+  void CountOperation(const v1::GraphOp& op) {
+    const std::string stem = Stem(op.kind());
+    if (IsView(stem) || op.output_types().empty()) return;
+    const v1::TensorType& out = op.output_types(0);
+    const v1::TensorType *first = Type(op, 0), *second = Type(op, 1);
+    if (stem == "mm" || stem == "bmm" || stem == "matmul" || stem == "mv" || stem == "dot" || stem == "linear" ||
+        stem == "inner") {
+      if (first != nullptr) return Matrix(op, 2 * Elements(out) * Last(*first));
+    } else if (stem == "addmm" || stem == "baddbmm" || stem == "addmv") {
+      if (second != nullptr) return Matrix(op, 2 * Elements(out) * Last(*second));
+    } else if (absl::StartsWith(stem, "conv") && first != nullptr && second != nullptr) {
+      // Weights: [out, in / groups, k...]; transposed: [in, out / groups, k...]. Each element of the output
+      // (transposed: of the input) meets all of a filter.
+      const bool transposed = absl::StrContains(stem, "transpose") ||
+                              (stem == "convolution" && op.inputs_size() > 6 && op.inputs(6) == "true");
+      const double filter = Elements(*second) / std::max<double>(1, static_cast<double>(second->shape(0)));
+      return Matrix(op, 2 * filter * Elements(transposed ? *first : out));
+    } else if (stem == "scaled_dot_product_attention") {
+      const v1::TensorType* value = Type(op, 2);
+      if (first != nullptr && second != nullptr && value != nullptr && second->shape_size() >= 2) {
+        // Q K^T and P V: rows of Q times keys times the sizes of a key and of a value.
+        const double rows = Elements(*first) / std::max(1.0, Last(*first));
+        const double keys = static_cast<double>(second->shape(second->shape_size() - 2));
+        return Matrix(op, 2 * rows * keys * (Last(*first) + Last(*value)));
+      }
+    } else if (stem == "einsum" || absl::StrContains(stem, "lstm") || absl::StrContains(stem, "gru") ||
+               absl::StrContains(stem, "rnn") || absl::StrContains(stem, "fft") || absl::StrContains(stem, "linalg") ||
+               stem == "cdist" || stem == "multi_head_attention_forward" || absl::StartsWith(op.kind(), "prim::")) {
+      return Uncounted(op);
+    }
+    double elements = 0;
+    for (int i = 0; i < op.inputs_size(); ++i) {
+      if (const v1::TensorType* type = Type(op, i)) elements = std::max(elements, Elements(*type));
+    }
+    for (const v1::TensorType& type : op.output_types()) elements = std::max(elements, Elements(type));
+    if (ElementBytes(out.dtype()) > 0) count_.operations[out.dtype()] += elements;
+  }
+
+  const v1::ProblemDescription& problem_;
+  std::map<std::string, v1::TensorType> types_;
+  std::set<std::string> needed_;
+  WorkCount count_;
+};
+
+double RateOf(const v1::Calibration& calibration, const std::string& precision) {
+  for (const v1::Rate& rate : calibration.rates()) {
+    if (rate.precision() == precision) return rate.operations_per_second();
+  }
+  return 0;
+}
+
+// Operations a second at most for work whose result has this type.
+double BestRate(const v1::Calibration& calibration, const std::string& precision, bool reduced) {
+  double rate = RateOf(calibration, precision);
+  if (precision == "float32" || precision == "complex64") {
+    const double tf32 = RateOf(calibration, "tf32"), float32 = RateOf(calibration, "float32");
+    rate = std::max(float32, tf32 / 3);
+    if (reduced) {
+      rate = std::max({rate, tf32, RateOf(calibration, "bfloat16"), RateOf(calibration, "float16")});
+    }
+  }
+  return rate;
+}
+
+std::string Figure(double value, const char* unit) {
+  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+  int at = 0;
+  while (value >= 1000 && at < 5) value /= 1000, ++at;
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3g %s%s", value, kPrefixes[at], unit);
+  return text;
+}
+
+}  // namespace
+
+WorkCount CountWork(const v1::ProblemDescription& problem) { return Counter(problem).Count(); }
+
+v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced) {
+  v1::FloorReport report;
+  report.set_bytes(count.bytes);
+  std::vector<std::string> parts, unknown;
+  for (const auto& [precision, operations] : count.operations) {
+    v1::Rate* rate = report.add_operations();
+    rate->set_precision(precision);
+    rate->set_operations_per_second(operations);
+  }
+  if (!count.error.empty()) {
+    report.set_source(absl::StrCat("operations not counted: ", count.error));
+    // Which of the inputs are needed is not known either.
+    return report;
+  }
+  const v1::Calibration& calibration = device.calibration();
+  if (calibration.bandwidth_bytes_per_second() > 0) {
+    report.set_memory_seconds(count.bytes / calibration.bandwidth_bytes_per_second());
+    parts.push_back(
+        absl::StrCat(Figure(count.bytes, "B"), " at ", Figure(calibration.bandwidth_bytes_per_second(), "B/s")));
+  }
+  for (const auto& [precision, operations] : count.operations) {
+    const double rate = BestRate(calibration, precision, reduced);
+    if (rate > 0) {
+      report.set_compute_seconds(report.compute_seconds() + operations / rate);
+      parts.push_back(absl::StrCat(Figure(operations, ""), " operations in ", precision, " at ", Figure(rate, "/s")));
+    } else {
+      unknown.push_back(precision);
+    }
+  }
+  report.set_seconds(std::max(report.memory_seconds(), report.compute_seconds()));
+  if (report.seconds() > 0)
+    report.set_bound(report.memory_seconds() >= report.compute_seconds() ? "memory" : "compute");
+  std::string source = calibration.bandwidth_bytes_per_second() > 0
+                           ? absl::StrJoin(parts, ", ")
+                           : "this device's rates are not known: run `grove calibrate`";
+  if (!count.uncounted.empty()) absl::StrAppend(&source, "; not counted: ", absl::StrJoin(count.uncounted, ", "));
+  if (!unknown.empty() && calibration.bandwidth_bytes_per_second() > 0) {
+    absl::StrAppend(&source, "; no rate known for ", absl::StrJoin(unknown, ", "));
+  }
+  report.set_source(source);
+  return report;
+}
+
+void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions& options,
+              v1::EvaluationResult* result) {
+  if (result->verdict() != v1::VERDICT_CORRECT || result->timing().baselines().empty()) return;
+  const double candidate = result->timing().baselines(0).candidate_median_seconds();
+  if (!(candidate > 0)) return;
+  *result->mutable_floor() =
+      FloorOf(CountWork(problem), result->device(), options.precision() == v1::PRECISION_POLICY_REDUCED);
+  v1::FloorReport* floor = result->mutable_floor();
+  floor->set_fraction(floor->seconds() / candidate);
+  if (floor->fraction() > kImplausible) {
+    absl::StrAppend(floor->mutable_source(),
+                    "; faster than this device can do what the reference does: the outputs need less than the graph "
+                    "says (grove problem check tells), or the time is not true");
+  }
+}
+
+}  // namespace grove::worker
