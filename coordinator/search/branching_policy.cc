@@ -13,6 +13,12 @@
 //
 // Speed is taken over all rounds, and a kernel that was a parent before counts a little less each time, so that a round
 // which brought nothing goes back to the best kernels there are without starting from the very same one for ever.
+// No order is finer than what the device tells apart (BaselineTiming.resolution): of kernels within that of the
+// fastest, the earliest is taken, and an idea gained only when it beat its parent by more.
+//
+// A kernel may be told a second result: it was measured again because it would lead. The less favourable one counts
+// from then on; who survived by the first stays a survivor.
+//
 // Novelty is taken within the round: another category of idea than the survivors', and a lineage that does not pass
 // through the best kernel. Such a kernel may well be slower than its parent.
 #include <algorithm>
@@ -57,6 +63,10 @@ double CertainSpeedup(const v1::EvaluationResult& result) {
   const v1::BaselineTiming& timing = result.timing().baselines(0);
   if (timing.speedup_low() > 0) return timing.speedup_low();
   return timing.speedup() > 0 ? timing.speedup() : 1;
+}
+
+double Resolution(const v1::EvaluationResult& result) {
+  return result.timing().baselines().empty() ? 0 : std::max(0.0, result.timing().baselines(0).resolution());
 }
 
 double Speedup(const v1::EvaluationResult& result) {
@@ -175,12 +185,14 @@ class BranchingPolicy final : public Policy {
 
   void TellEvaluated(const std::string& id, const v1::EvaluationResult& result) override {
     auto it = kernels_.find(id);
-    if (it == kernels_.end() || it->second.has_result || result.verdict() == v1::VERDICT_UNSPECIFIED) return;
+    if (it == kernels_.end() || result.verdict() == v1::VERDICT_UNSPECIFIED) return;
     Kernel& kernel = it->second;
+    if (kernel.has_result) return MeasuredAgain(&kernel, result);
     kernel.has_result = true;
     kernel.verdict = result.verdict();
     kernel.certain = CertainSpeedup(result);
     kernel.speedup = Speedup(result);
+    kernel.resolution = Resolution(result);
     if (kernel.admitted) {
       --evaluations_open_;
       const bool repair = WorthRepair(kernel.verdict) && kernel.repair < spec_.repairs() &&
@@ -242,7 +254,7 @@ class BranchingPolicy final : public Policy {
       if (kernel == nullptr) continue;
       if (kernel->verdict == v1::VERDICT_CORRECT) {
         ++correct;
-        if (kernel->speedup > SpeedupOf(idea.parent)) ++gained;
+        if (kernel->speedup > SpeedupOf(idea.parent) * (1 + kernel->resolution)) ++gained;
       } else if (kernel->verdict != v1::VERDICT_UNMEASURABLE) {
         ++failed;
         reasons.insert(kernel->verdict);
@@ -290,7 +302,7 @@ class BranchingPolicy final : public Policy {
     bool has_result = false;
     int parent_times = 0;
     v1::Verdict verdict = v1::VERDICT_UNSPECIFIED;
-    double certain = 0, speedup = 0;
+    double certain = 0, speedup = 0, resolution = 0;
 
     bool Correct() const { return has_result && verdict == v1::VERDICT_CORRECT && duplicate_of.empty(); }
   };
@@ -342,6 +354,20 @@ class BranchingPolicy final : public Policy {
     } else {
       --writes_open_;
     }
+  }
+
+  // Telling the same result twice changes nothing.
+  void MeasuredAgain(Kernel* kernel, const v1::EvaluationResult& result) {
+    if (kernel->verdict != v1::VERDICT_CORRECT || result.verdict() == v1::VERDICT_UNMEASURABLE) return;
+    if (result.verdict() != v1::VERDICT_CORRECT) {
+      kernel->verdict = result.verdict();
+      kernel->certain = kernel->speedup = 0;
+    } else if (!result.timing().baselines().empty() && Speedup(result) < kernel->speedup) {
+      kernel->certain = CertainSpeedup(result);
+      kernel->speedup = Speedup(result);
+      kernel->resolution = Resolution(result);
+    }
+    Advance();
   }
 
   void Settle(const Kernel& kernel, bool verdict) {
@@ -398,20 +424,31 @@ class BranchingPolicy final : public Policy {
     return std::find(survivors.begin(), survivors.end(), id) != survivors.end();
   }
 
+  // Of the correct kernels of rounds up to `round` that `taken` does not exclude, the earliest of those that the device
+  // does not tell from the fastest; empty = none.
+  template <typename Taken>
+  std::string Earliest(int round, const Taken& taken, double revisit_factor) const {
+    const auto score = [&](const Kernel& kernel) {
+      return kernel.certain * std::pow(revisit_factor, kernel.parent_times);
+    };
+    const auto fits = [&](const std::string& id) {
+      const Kernel& kernel = kernels_.at(id);
+      return kernel.Correct() && kernel.round <= round && !taken(id);
+    };
+    double fastest = 0;
+    for (const std::string& id : kernel_order_) {
+      if (fits(id)) fastest = std::max(fastest, score(kernels_.at(id)));
+    }
+    for (const std::string& id : kernel_order_) {
+      if (fits(id) && score(kernels_.at(id)) * (1 + kernels_.at(id).resolution) >= fastest) return id;
+    }
+    return "";
+  }
+
   // The fastest correct kernel of rounds up to `round` that is not taken yet, revisits discounted; empty = none.
   std::string Fastest(int round) const {
-    std::string best;
-    double best_score = 0;
-    for (const std::string& id : kernel_order_) {
-      const Kernel& kernel = kernels_.at(id);
-      if (!kernel.Correct() || kernel.round > round || IsSurvivor(round, id)) continue;
-      const double score = kernel.certain * std::pow(kRevisitFactor, kernel.parent_times);
-      if (best.empty() || score > best_score) {
-        best = id;
-        best_score = score;
-      }
-    }
-    return best;
+    return Earliest(
+        round, [&](const std::string& id) { return IsSurvivor(round, id); }, kRevisitFactor);
   }
 
   // Whether `ancestor` is the kernel or stands above it.
@@ -432,14 +469,8 @@ class BranchingPolicy final : public Policy {
     for (const std::string& id : rounds_[round].survivors) {
       if (!id.empty()) categories.insert(ideas_.at(kernels_.at(id).idea).category);
     }
-    std::string leader;
-    for (const std::string& id : kernel_order_) {
-      const Kernel& kernel = kernels_.at(id);
-      if (kernel.Correct() && kernel.round <= round &&
-          (leader.empty() || kernel.certain > kernels_.at(leader).certain)) {
-        leader = id;
-      }
-    }
+    const std::string leader = Earliest(
+        round, [](const std::string&) { return false; }, 1);
     std::string best;
     std::pair<int, uint64_t> best_score;
     for (const std::string& id : kernel_order_) {

@@ -27,7 +27,7 @@ v1::KernelNode Kernel(const std::string& id, const std::string& duplicate_of = "
   return kernel;
 }
 
-v1::EvaluationResult Result(v1::Verdict verdict, double speedup = 0) {
+v1::EvaluationResult Result(v1::Verdict verdict, double speedup = 0, double resolution = 0) {
   v1::EvaluationResult result;
   result.set_verdict(verdict);
   if (verdict == v1::VERDICT_CORRECT) {
@@ -35,6 +35,7 @@ v1::EvaluationResult Result(v1::Verdict verdict, double speedup = 0) {
     timing->set_speedup(speedup);
     timing->set_speedup_low(speedup * 0.99);
     timing->set_speedup_high(speedup * 1.01);
+    timing->set_resolution(resolution);
   }
   return result;
 }
@@ -104,12 +105,13 @@ std::vector<std::string> Run(const std::string& line, std::unique_ptr<Policy>* p
     (*policy)->TellKernel(words.at(0), Kernel(words.at(1), words.size() > 2 ? words[2] : ""));
   } else if (command == "no-kernel") {
     (*policy)->TellKernelFailed(words.at(0));
-  } else if (command == "result") {  // kernel speedup | verdict
+  } else if (command == "result") {  // kernel speedup [resolution] | verdict
     v1::Verdict verdict;
     if (v1::Verdict_Parse("VERDICT_" + words.at(1), &verdict)) {
       (*policy)->TellEvaluated(words.at(0), Result(verdict));
     } else {
-      (*policy)->TellEvaluated(words.at(0), Result(v1::VERDICT_CORRECT, std::stod(words.at(1))));
+      const double resolution = words.size() > 2 ? std::stod(words[2]) : 0;
+      (*policy)->TellEvaluated(words.at(0), Result(v1::VERDICT_CORRECT, std::stod(words.at(1)), resolution));
     }
   } else if (command == "selected") {
     (*policy)->TellSelected(words.at(0), std::stoi(words.at(1)), words.size() > 2);
@@ -182,7 +184,12 @@ class World {
         result = Result(v1::VERDICT_CORRECT, 0.2 + 0.001 * static_cast<double>(random_() % 3000));
         correct.insert(id);
       }
-      return Tell(policy, [id, result](Policy* p) { p->TellEvaluated(id, result); });
+      Tell(policy, [id, result](Policy* p) { p->TellEvaluated(id, result); });
+      if (result.verdict() != v1::VERDICT_CORRECT || !Chance(0.2)) return;
+      // Measured again, because it would lead.
+      const v1::EvaluationResult again =
+          Chance(0.2) ? Result(v1::VERDICT_UNMEASURABLE) : Result(v1::VERDICT_CORRECT, 0.1 + 0.001 * (Next() % 3000));
+      return Tell(policy, [id, again](Policy* p) { p->TellEvaluated(id, again); });
     }
     const SelectKernel select = std::get<SelectKernel>(action);
     Tell(policy, [select](Policy* p) { p->TellSelected(select.kernel, select.round, select.explored); });
