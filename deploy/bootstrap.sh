@@ -16,7 +16,7 @@ PACKAGES=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   prometheus-cpp-dev libssl-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libseccomp-dev bubblewrap
   nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
-  libtorch-dev python3-torch python3-dev
+  libtorch-dev python3-torch python3-dev pybind11-dev
 )
 # Only the tests need these: Catch2 itself, and promtool, which lints the metrics.
 TEST_PACKAGES=(catch2 prometheus)
