@@ -215,7 +215,8 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     arena->Fill(slot, std::move(leaves));
     arena->Poison(slot);
     ops_.Synchronize();
-    Reply reply = conversation->Run({index}, "all");
+    Reply reply = conversation->Run({index}, "all", settings_.observe && trial == trials);
+    if (!reply.work.is_null()) work_ = std::move(reply.work);
     first_claims_.push_back(reply.claims[0]);
     Verify(*conversation, arena, slot, reply, expected, trial);
   }

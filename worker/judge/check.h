@@ -35,6 +35,7 @@ class Check {
   int trials() const { return trials_; }
   nlohmann::json Report() const;                                 // CorrectnessReport
   const std::vector<double>& copies() const { return copies_; }  // seconds per copy of a slot's outputs, the latest
+  const nlohmann::json& work() const { return work_; }           // WorkReport of the observed call; null = none
   const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
 
  private:
@@ -55,6 +56,7 @@ class Check {
   Rule rule_;
   bool high_fits_;
   std::vector<std::string> paths_;
+  nlohmann::json work_;
   int trials_ = 0, trials_passed_ = 0, first_failing_ = 0;
   bool inputs_modified_ = false, also_1e4_ = true, also_1e2_ = true, also_scaled_ = true;
   double worst_allowed_ = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "worker/judge/observation.h"
+
 namespace grove::judge {
 namespace {
 
@@ -143,10 +145,12 @@ void Conversation::HoldBetweenRuns(bool on) {
 
 void Conversation::Close() { channel_.Send({{"type", "close"}}, {}, std::chrono::milliseconds(100)); }
 
-Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store) {
+Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store, bool observe) {
   const auto begin = Clock::now();
   // A candidate that is held finds its request when it wakes, so that it has no time of its own before it.
-  Send({{"type", "run"}, {"slots", slots}, {"store", store}});
+  json request{{"type", "run"}, {"slots", slots}, {"store", store}};
+  if (observe) request["observe"] = true;
+  Send(request);
   LetGo();
   const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(slots.size(), 1));
   json body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
@@ -162,6 +166,12 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
     reply.claims.push_back(1e-9 * claim.get<double>());
   }
   if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
+  if (auto work = body.find("work"); observe && work != body.end()) {
+    std::string error;
+    auto parsed = ParseObservation(*work, &error);
+    if (!parsed) throw Protocol(error);
+    reply.work = std::move(*parsed);
+  }
   return reply;
 }
 

@@ -23,6 +23,7 @@ struct ConversationLimits {
 struct Reply {
   std::vector<double> claims;  // seconds; the candidate's own words
   nlohmann::json outputs;      // Python candidates: type, shape and device of what forward returned
+  nlohmann::json work;         // observed runs: a WorkReport (observation.h); null where nothing was observed
   double wall = 0;             // seconds from request to answer, on the judge's clock
 };
 
@@ -41,7 +42,8 @@ class Conversation {
   nlohmann::json Receive(const char* wanted, bool whole = false);
 
   // Runs these slots in this order and waits for the answer. `store` as in docs/protocol.md.
-  Reply Run(const std::vector<std::size_t>& slots, const char* store);
+  // `observe`: a Python candidate also says what did the work (never asked of a run that is timed).
+  Reply Run(const std::vector<std::size_t>& slots, const char* store, bool observe = false);
   void Close();
 
   // From now on (until `false`) the candidate stands still whenever it is not asked to run: nothing can be computed

@@ -56,6 +56,7 @@ class Evaluator {
           timing_ != nullptr ? timing_->Reason() : "correct on " + std::to_string(check_->trials()) + " draws";
       result["correctness"] = check_->Report();
       if (timing_ != nullptr) result["timing"] = timing_->report();
+      if (!check_->work().is_null()) result["work"] = check_->work();
       conversation_.Close();
     } catch (const Verdict& verdict) {
       StageDone(conversation_.stage());

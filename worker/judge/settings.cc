@@ -39,6 +39,9 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   settings.max_samples = std::max(settings.max_samples, settings.min_samples);
   settings.skip_timing = options.value("skip_timing", false);
   settings.keep_samples = options.value("keep_samples", false);
+  const json work = options.value("work", json(0));
+  settings.observe = python_candidate &&
+                     (work == "WORK_POLICY_OWN_KERNELS" || work == "WORK_POLICY_LIBRARIES" || work == 2 || work == 3);
   if (auto baselines = options.find("baselines"); baselines != options.end() && baselines->is_array()) {
     for (const json& item : *baselines) {
       std::string name = item.is_string() ? item.get<std::string>() : item == 2 ? "BASELINE_COMPILE" : "BASELINE_EAGER";

@@ -18,6 +18,7 @@ struct EvaluationSettings {
   std::vector<std::string> baselines;  // "BASELINE_EAGER", "BASELINE_COMPILE"
   bool skip_timing = false;
   bool keep_samples = false;
+  bool observe = false;  // a work policy is to be decided: Python candidates say what did the work of the last draw
   double min_time = 0.2, max_time = 1.5;
   int min_samples = 10, max_samples = 500;
   double call_wall = 10, run_wall = 120;
