@@ -363,6 +363,7 @@ absl::StatusOr<AuditCase> ParseAuditManifest(absl::string_view text, const std::
   if (!unnamed.empty()) reader.Fail(1, "files", "names ", *unnamed.begin(), ", which is not there");
   if (one.files.empty()) reader.Fail(1, "the folder", "holds no .cpp, .cu or .py file");
   one.options.set_skip_timing(!timing);
+  if (!timing) one.options.clear_baselines();
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return one;
 }

@@ -95,6 +95,8 @@ class Planner {
     for (const bool timed : {false, true}) {
       std::vector<AuditBatch*> of_kind;
       for (AuditBatch& batch : shared_) {
+        // (those of the first round have been moved away by the second)
+        if (batch.entries.empty()) continue;
         if (batch.spec.eval().options().skip_timing() != timed) of_kind.push_back(&batch);
       }
       // Jobs of one problem after the other: its judge is warm.
