@@ -12,6 +12,7 @@
 #include "clients/cli/follow.h"
 #include "clients/cli/input.h"
 #include "clients/cli/json.h"
+#include "clients/cli/output_file.h"
 #include "clients/cli/report.h"
 #include "clients/cli/session.h"
 #include "clients/cli/tree_view.h"
@@ -130,7 +131,8 @@ absl::Status WriteRecording(Session* session, const std::string& id, const std::
     if (!absl::EndsWith(text, "\n")) absl::StrAppend(&text, "\n");
   }
   *lines = static_cast<int>(exchanges.size());
-  return WriteFileAtomically(path, text);
+  const absl::Status written = WriteFileAtomically(path, text);
+  return written.ok() ? written : OutputFileError("--record", path, written);
 }
 
 ExitCode FinishSearch(const Context& context, Session* session, const std::string& id, const std::string& record) {
@@ -149,7 +151,7 @@ ExitCode FinishSearch(const Context& context, Session* session, const std::strin
   if (!record.empty()) {
     int lines = 0;
     if (absl::Status written = WriteRecording(session, id, record, context, &lines); !written.ok()) {
-      context.console->Error(absl::StrCat("--record ", record, ": ", written.message()));
+      context.console->Error(written.message());
       if (code == ExitCode::kOk) code = ExitCodeOf(written);
     } else if (lines == 0) {
       context.console->Message(

@@ -13,6 +13,7 @@
 #include "clients/cli/commands.h"
 #include "clients/cli/farm.h"
 #include "clients/cli/json.h"
+#include "clients/cli/output_file.h"
 #include "clients/cli/report.h"
 #include "clients/cli/session.h"
 #include "common/base/files.h"
@@ -105,7 +106,7 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
     absl::Status written = WriteFileAtomically(command.port_file, (*farm)->address() + "\n");
     if (!written.ok()) {
       (*farm)->Stop(kDrainPatience);
-      return Fail(context, written, ExitCode::kUsage);
+      return Fail(context, OutputFileError("--port-file", command.port_file, written));
     }
   }
   if (console->json()) {

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "clients/cli/commands.h"
 #include "clients/cli/json.h"
+#include "clients/cli/output_file.h"
 #include "clients/cli/report.h"
 #include "clients/cli/session.h"
 #include "clients/cli/tree_view.h"
@@ -153,7 +154,7 @@ ExitCode RunBest(const Context& context, const NodeCommand& command) {
   const std::string file = command.output == "-" ? "" : command.output;
   if (!file.empty()) {
     if (absl::Status written = WriteFileAtomically(file, kernel.candidate().source()); !written.ok()) {
-      return Fail(context, absl::InvalidArgumentError(absl::StrCat("-o ", file, ": ", written.message())));
+      return Fail(context, OutputFileError("-o", file, written));
     }
   }
   if (context.console->json()) return PrintDocument(context, BestDocument(kernel, file));

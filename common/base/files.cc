@@ -1,6 +1,7 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +43,10 @@ absl::Status WriteAll(int fd, absl::string_view content, const std::string& path
     }
     content.remove_prefix(static_cast<size_t>(n));
   }
-  if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot fsync ", path));
+  // A device or a pipe has nothing to bring to disk.
+  if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    return ErrnoStatus(errno, absl::StrCat("cannot fsync ", path));
+  }
   return absl::OkStatus();
 }
 
@@ -96,7 +100,23 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   return content;
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view content, int mode) {
+absl::Status WriteFileAtomically(const std::string& asked, absl::string_view content, int mode) {
+  std::string path = asked;
+  struct stat there {};
+  if (stat(asked.c_str(), &there) == 0) {
+    if (S_ISDIR(there.st_mode)) return absl::InvalidArgumentError(absl::StrCat(asked, " is a folder, not a file"));
+    if (!S_ISREG(there.st_mode)) {
+      // A rename would put a file in the place of /dev/null or /dev/stdout.
+      Fd fd(open(asked.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+      if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", asked));
+      return WriteAll(fd.get(), content, asked);
+    }
+    // And another in the place of a link: what it points to is meant.
+    if (char* real = realpath(asked.c_str(), nullptr); real != nullptr) {
+      path = real;
+      free(real);
+    }
+  }
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
   absl::Status status;

@@ -14,8 +14,9 @@ namespace grove {
 // NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (larger than max_bytes), or UNKNOWN with errno's text.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
-// Writes path + a temporary suffix, fsyncs, renames, fsyncs the folder: after OK the content is durable, and no reader ever sees half of
-// it. RESOURCE_EXHAUSTED on a full disk.
+// Writes path + a temporary suffix, fsyncs, renames, fsyncs the folder: after OK the content is durable, and no reader
+// ever sees half of it. Links are followed; a device or a pipe is written to as it is. RESOURCE_EXHAUSTED on a full
+// disk, NOT_FOUND where the folder is missing, INVALID_ARGUMENT for a folder.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content, int mode = 0644);
 
 // mkdir -p with mode 0755.

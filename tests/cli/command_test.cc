@@ -1,6 +1,9 @@
 // The program itself: exit codes, documents, messages and interrupts, against a coordinator with canned answers.
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -245,6 +248,39 @@ TEST_CASE("A device that this machine lacks is refused before anything is starte
   CHECK_FALSE(std::filesystem::exists(home.Path(".local/share/grove/journal.db")));
 }
 
+TEST_CASE("Files that are asked for are written where they are, and what stands in the way is told", "[command]") {
+  Home home;
+  FakeCoordinator server;
+  SetSearch(&server, true);
+  const auto best = [&](const std::string& file) {
+    return home.Run({"best", "j-searches", "-o", file, "--coordinator", server.address()});
+  };
+  const std::string real = home.Write("real.cpp", "old"), link = home.Path("link.cpp");
+  std::filesystem::create_symlink(real, link);
+  CHECK(best(link).exit_code == 0);
+  CHECK(std::filesystem::is_symlink(link));
+  std::ifstream file(real);
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) != "old");
+  // A pipe or a device is written to and not replaced.
+  const std::string pipe = home.Path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  CHECK(best(pipe).exit_code == 0);
+  char byte = 0;
+  CHECK(read(reader, &byte, 1) == 1);
+  close(reader);
+  REQUIRE(std::filesystem::is_fifo(pipe));
+  const ProgramResult full = best("/dev/full");
+  CHECK(full.exit_code == 20);
+  CHECK(absl::StrContains(full.err, "-o /dev/full: no space left on that disk; free some"));
+  const ProgramResult nowhere = best(home.Path("no/such/folder.cpp"));
+  CHECK(nowhere.exit_code == 2);
+  CHECK(absl::StrContains(nowhere.err, "its folder does not exist; make it"));
+  const ProgramResult folder = best(home.Path(""));
+  CHECK(folder.exit_code == 2);
+  CHECK(absl::StrContains(folder.err, "is a folder; name a file in it"));
+}
+
 TEST_CASE("watch --json is one document per event", "[command]") {
   Home home;
   FakeCoordinator server;
@@ -352,6 +388,7 @@ TEST_CASE("Bad input is exit code 2 with one message, and reaches no coordinator
       {{"search", problem, "--generator", "oracle"}, "'oracle' is not one of"},
       {{"search", problem, "--generator", "replay:/none"}, "no such file"},
       {{"search", problem, "--model", "m"}, "--generator openai"},
+      {{"search", problem, "--llm-plain-http"}, "--llm-plain-http is for a coordinator that this command starts"},
       {{"search", problem, "--rouns", "3"}, "did you mean '--rounds'?"},
       {{"serch", problem}, "did you mean 'search'?"},
       {{"bank"}, "needs a command"},

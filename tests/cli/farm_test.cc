@@ -57,6 +57,7 @@ constexpr char kCoordinator[] = R"(
 here=$(dirname "$0")
 echo $$ >> "$here/coordinator.pids"
 echo "$@" >> "$here/coordinator.args"
+env > "$here/coordinator.env"
 while [ $# -gt 0 ]; do [ "$1" = --port-file ] && port=$2; shift; done
 echo 127.0.0.1:4711 > "$port.new" && mv "$port.new" "$port"
 exec sleep 600
@@ -65,6 +66,7 @@ constexpr char kWorker[] = R"(
 here=$(dirname "$0")
 echo $GROVE_PARENT_PID >> "$here/worker.parents"
 echo "$@" >> "$here/worker.args"
+env > "$here/worker.env"
 echo $$ >> "$here/worker.pids"
 exec sleep 600
 )";
@@ -95,6 +97,30 @@ TEST_CASE("A farm starts both, tells the worker where the coordinator is, and le
   (*farm)->Stop(absl::Seconds(10));
   CHECK(kill(coordinator, 0) != 0);
   CHECK(kill(worker, 0) != 0);
+}
+
+TEST_CASE("Workers get the environment without its credentials, the coordinator the whole of it", "[farm]") {
+  struct Variable {
+    Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+    ~Variable() { unsetenv(name_); }
+    const char* name_;
+  };
+  const Variable key("OPENAI_API_KEY", "sk-secret-one"), named("MY_MODEL", "sk-secret-two"),
+      token("HF_TOKEN", "sk-secret-three"), harmless("GROVE_TEST_KEYBOARD", "qwerty");
+  Bin bin;
+  bin.Program("grove-coordinator", kCoordinator);
+  bin.Program("grove-worker", kWorker);
+  FarmOptions options = bin.Options();
+  options.secret_variables = {"MY_MODEL"};
+  auto farm = Farm::Start(options);
+  REQUIRE(farm.ok());
+  REQUIRE(Eventually([&] { return Lines(bin.Read("worker.pids")) == 1; }));
+  const std::string coordinator = bin.Read("coordinator.env"), worker = bin.Read("worker.env");
+  CHECK(absl::StrContains(coordinator, "OPENAI_API_KEY=sk-secret-one"));
+  CHECK(absl::StrContains(coordinator, "MY_MODEL=sk-secret-two"));
+  CHECK_FALSE(absl::StrContains(worker, "sk-secret"));
+  CHECK(absl::StrContains(worker, "GROVE_TEST_KEYBOARD=qwerty"));
+  CHECK(absl::StrContains(worker, "PATH="));
 }
 
 TEST_CASE("A child that is killed is started again, the coordinator where it was before", "[farm]") {
