@@ -287,7 +287,10 @@ class EngineImpl : public Engine {
   void RunMessage(Message& message);
   absl::Status Broken() const {
     return absl::UnavailableError(
-        absl::StrCat("the coordinator's store cannot be written: ", store_error_.message(), "; try again"));
+        absl::StrCat("the coordinator's store cannot be written: ", store_error_.message(),
+                     absl::IsResourceExhausted(store_error_)
+                         ? "; free some space on its disk and try again (nothing that was acknowledged is lost)"
+                         : "; see its log, and try again"));
   }
 
   // ------------------------------------------------------------------------------------------------ committing

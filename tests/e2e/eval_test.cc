@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/scene.h"
@@ -157,6 +158,15 @@ TEST_CASE("Bad problems and bad candidates say what is wrong, and the farm goes 
        "as it likes"},
       {"missing_package.py", "import there_is_no_such_package\n", "there_is_no_such_package"},
       {"wrong_key.toml", "torchscrip = \"x\"\n", "torchscrip"},
+      {"no_tensors.py",
+       "import torch\nclass Model(torch.nn.Module):\n  def forward(self, x): return x\n"
+       "def get_inputs(): return ['text']\ndef get_init_inputs(): return []\n",
+       "makes no tensors"},
+      {"too_large.py",
+       "import torch\nclass Model(torch.nn.Module):\n  def forward(self, x): return x\n"
+       "def get_inputs(): return [torch.empty(1 << 50)]\ndef get_init_inputs(): return []\n",
+       "make its shapes smaller"},
+      {"ends_the_process.py", "import os\nos.abort()\n", "run the file by itself"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -184,6 +194,57 @@ TEST_CASE("The same idempotency key makes one job, however often the command is 
   const Ended bad = scene.Grove(Eval(TestCase("relu.py"), {TestCase("relu.cpp")}, {"--idempotency-key", "short"}));
   CHECK(bad.code == 2);
   CHECK(Contains(bad.err, "idempotency"));
+  const Ended other =
+      scene.Grove(Eval(TestCase("relu.py"), {TestCase("relu.cpp")}, {"--idempotency-key", "one-and-the-same-key"}));
+  CHECK(other.code == 2);
+  CHECK(Contains(other.err, first["job"].get<std::string>()));
+  CHECK(Contains(other.err, "a new one needs a new key"));
+}
+
+TEST_CASE("A candidate that lies about its time is called a cheat, with its exit code and the evidence", "[eval]") {
+  Scene scene;
+  scene.Up();
+  const json document = scene.Document(Eval(TestCase("transcendental.py"), {TestCase("false_clock.cpp")}), 14);
+  CHECK(document["results"][0]["verdict"] == "CHEATED");
+  CHECK(Contains(document["results"][0]["result"]["fault"]["evidence"], "judge's clock"));
+}
+
+TEST_CASE("An evaluation whose workers are lost time and again is unmeasurable, and has its exit code", "[eval]") {
+  Scene scene;
+  const std::string port_file = scene.Path("port");
+  const auto coordinator =
+      scene.Start({Program("grove-coordinator"), "--data", scene.data(), "--listen", "127.0.0.1:0", "--port-file",
+                   port_file, "--heartbeat-seconds", "0.2", "--lease-seconds", "1", "--max-attempts", "1"});
+  REQUIRE(Eventually([&] { return !ReadText(port_file).empty() || !coordinator->Running(); }));
+  REQUIRE(coordinator->Running());
+  const std::string address = ReadText(port_file);
+  scene.ConnectTo(address.substr(0, address.find('\n')));
+  const auto worker = scene.Start({Program("grove-worker"), "--coordinator", scene.address(), "--device", "cpu",
+                                   "--state", scene.Path("worker"), "--allow-weak-sandbox"});
+  const auto eval = scene.StartGrove(Eval(TestCase("relu.py"), {TestCase("spin.cpp")},
+                                          {"--limit", "call_wall_seconds=60", "--limit", "run_wall_seconds=120"}));
+  REQUIRE(Eventually([&] { return scene.Document({"jobs"}, 0)["jobs"].size() == 1; }));
+  REQUIRE(Eventually([&] {
+    const json jobs = scene.Document({"jobs"}, 0)["jobs"];
+    return jobs[0].dump().find("\"running\":1") != std::string::npos;
+  }));
+  worker->Kill();
+  const Ended ended = eval->Wait();
+  CHECK(ended.code == 16);
+  CHECK(Contains(ended.out, "UNMEASURABLE"));
+}
+
+TEST_CASE("An installation that is not whole is an infrastructure failure", "[eval]") {
+  Scene scene;
+  // Alone in a folder, as when only one of the programs was copied.
+  std::filesystem::create_directories(scene.Path("bin"));
+  std::filesystem::copy_file(Program("grove"), scene.Path("bin/grove"));
+  const auto eval = scene.Start({scene.Path("bin/grove"), "--data", scene.data(), "eval", TestCase("relu.py"),
+                                 TestCase("relu.cpp"), "--device", "cpu"});
+  const Ended ended = eval->Wait();
+  CHECK(ended.code == 20);
+  CHECK(Contains(ended.err, "grove-coordinator: no such program"));
+  CHECK(Contains(ended.err, "is the installation whole?"));
 }
 
 TEST_CASE("A data folder of a newer version is refused with what to do, and stays as it is", "[eval]") {

@@ -465,9 +465,12 @@ void PipelineImpl::JudgeDied(const std::string& problem, const std::string& mess
   LogWarning("worker", "judge: ", message.substr(0, 500));
   if (deaths >= kMaxJudgeDeaths) {
     judge_deaths_.erase(problem);
-    result->set_problem_error(
-        RepairUtf8(absl::StrCat("the judge died ", deaths, " times in a row on this problem; the last time: ", message),
-                   64 << 10));
+    result->set_problem_error(RepairUtf8(
+        absl::StrCat("the process that runs this problem's reference died ", deaths,
+                     " times in a row; the last time: ", message,
+                     "; its code ends the process, or crashes it: run the file by itself with the python3 of "
+                     "the worker, and correct it (`grove doctor` says whether the worker is at fault)"),
+        64 << 10));
   } else {
     result->set_infrastructure_failure(RepairUtf8(message, 64 << 10));
   }

@@ -78,17 +78,25 @@ class Runner:
             raise
         except ModuleNotFoundError as error:
             raise ProblemFailure(f"{self.label} needs the Python package {error.name!r}, which {sys.executable} does not "
-                                 "have; install it there or take it out of the problem", traceback.format_exc())
+                                 "have; install it there or take it out of the problem", self._detail(error))
         except (Exception, SystemExit) as error:
             at = ""
             for frame in traceback.extract_tb(error.__traceback__):
                 if frame.filename == self.path:
                     at = f" (line {frame.lineno})"
-            hint = ""
+            hint = "; correct the problem"
             if isinstance(error, AttributeError) and str(error).startswith("module 'torch"):
                 hint = f"; the judge's torch is {torch.__version__}, and the problem may need a newer one"
+            elif isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+                hint = "; its tensors do not fit into this device's memory: make its shapes smaller"
             raise ProblemFailure(f"{self.label}: {what} failed{at}: {type(error).__name__}: {str(error)[:2000]}{hint}",
-                                 traceback.format_exc())
+                                 self._detail(error))
+
+    def _detail(self, error):
+        """The traceback as the problem's author knows the file, without the frames that are ours."""
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != self._detail.__code__.co_filename]
+        text = "".join(traceback.format_list(frames) + traceback.format_exception_only(type(error), error))
+        return text.replace(self.path, self.label)
 
     def _seed(self, seed):
         random.seed(seed)
