@@ -29,6 +29,8 @@
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
 #include "worker/device/toolchain.h"
+#include "worker/device/xid.h"
+#include "worker/device/xid_watch.h"
 #include "worker/pipeline/candidate_pool.h"
 #include "worker/pipeline/floor.h"
 #include "worker/pipeline/judge_process.h"
@@ -51,8 +53,8 @@ constexpr absl::Duration kJudgeGrace = absl::Seconds(60);
 constexpr absl::Duration kEndGrace = absl::Milliseconds(500);
 // After Cancel the judge is given this long to notice that the candidate is gone.
 constexpr absl::Duration kCancelGrace = absl::Seconds(5);
-constexpr absl::Duration kCanaryWall = absl::Seconds(30);
-constexpr absl::Duration kQuarantineRetry = absl::Seconds(30);
+// A wrong result may be the device's: then, too, the canary is asked, when it has not been for so long.
+constexpr absl::Duration kWrongCanary = absl::Minutes(1);
 constexpr size_t kMaxStageSamples = 10000;  // between two Stats calls
 
 std::string KeyOf(const v1::Lease& lease) { return absl::StrCat(lease.work(), "#", lease.attempt()); }
@@ -101,8 +103,9 @@ class PipelineImpl : public Pipeline {
  private:
   using WorkPtr = std::shared_ptr<Work>;
 
-  // Both return an empty pointer when the pipeline ends.
-  WorkPtr Take(std::deque<WorkPtr>* queue);
+  // Empty when the pipeline ends, or at `until`.
+  WorkPtr Take(std::deque<WorkPtr>* queue, absl::Time until = absl::InfiniteFuture());
+  bool Stopping() const;
   void BuildLoop();
   void DeviceLoop();
   void BuildOne(const WorkPtr& work);
@@ -122,10 +125,14 @@ class PipelineImpl : public Pipeline {
   // A death of the judge: an infrastructure failure, or the problem's own fault once it repeats.
   void JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result);
 
-  bool CanaryPasses();
-  void CheckDeviceAfterFault();
+  // What runs on the device may be at fault, or the device: true when its verdict can be given. Otherwise the slot is
+  // quarantined and `why` says so.
+  bool DeviceIsWell(const sandbox::Ending& ending, const XidFindings& xids, const std::string& fault, std::string* why);
+  void ShowQuarantine();
 
   void Finish(const WorkPtr& work, v1::WorkResult result);
+  // Of work that no candidate has run for. A judge or candidate that cannot start may mean that the device is gone.
+  void FinishUnjudged(const WorkPtr& work, v1::WorkResult result);
   void Fail(const WorkPtr& work, const std::string& why);
   void FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation);
   void Progress(const WorkPtr& work, const std::string& stage, const std::string& detail);
@@ -138,6 +145,7 @@ class PipelineImpl : public Pipeline {
   v1::DeviceInfo device_;
   std::shared_ptr<sandbox::SandboxHost> host_;
   sandbox::SelfTestReport self_test_;
+  std::unique_ptr<DeviceHealth> health_;
   std::unique_ptr<build::Builder> builder_;
   std::unique_ptr<CandidatePool> pool_;
   JudgeConfig judge_config_;
@@ -147,8 +155,6 @@ class PipelineImpl : public Pipeline {
   // Device thread only.
   std::list<WarmJudge> judges_;  // most recently used first
   std::map<std::string, int> judge_deaths_;
-  absl::Time next_canary_ = absl::InfinitePast();
-  bool quarantined_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -191,7 +197,21 @@ absl::Status PipelineImpl::Init() {
   GROVE_ASSIGN_OR_RETURN(host_, sandbox::SandboxHost::Create(host_options));
   self_test_ = sandbox::RunSelfTest(host_, probe);
   const std::vector<std::string> nodes = device::CudaNodes(device_);
-  if (cuda) self_test_.layers.push_back(sandbox::TestCudaInside(host_, candidate_program_, nodes));
+  std::shared_ptr<device::XidWatch> watch;
+  if (cuda) watch = device::XidWatch::Start(device_.uuid());
+  HealthProbes probes = options_.health_probes.has_value()
+                            ? *options_.health_probes
+                            : RealProbes(host_, candidate_program_, device::DeviceArgument(device_), nodes, watch);
+  const sandbox::CanaryOutcome first = probes.canary();
+  health_ = std::make_unique<DeviceHealth>(std::move(probes));
+  if (cuda) self_test_.layers.push_back(sandbox::CudaLayer(first, nodes));
+  GROVE_RETURN_IF_ERROR(health_->Begin(first));
+  if (watch != nullptr) {
+    // The canary took longer than NVML does to begin listening.
+    if (absl::Status listening = watch->Status(absl::Seconds(1)); !listening.ok()) {
+      LogWarning("worker", "no Xids will be seen: ", std::string(listening.message()));
+    }
+  }
   if (absl::Status status = self_test_.Required(); !status.ok()) {
     if (!options_.allow_weak_sandbox) return status;
     LogWarning("worker", "WEAK SANDBOX, for trusted kernels only: ", std::string(status.message()));
@@ -315,10 +335,15 @@ std::vector<v1::Lease> PipelineImpl::Running() const {
   return leases;
 }
 
-PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue) {
+PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue, absl::Time until) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return stopping_ || !queue->empty(); });
-  if (stopping_) return nullptr;
+  const auto ready = [&] { return stopping_ || !queue->empty(); };
+  if (until == absl::InfiniteFuture()) {
+    changed_.wait(lock, ready);
+  } else {
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(std::max(until - absl::Now(), absl::ZeroDuration())), ready);
+  }
+  if (stopping_ || queue->empty()) return nullptr;
   WorkPtr work = queue->front();
   queue->pop_front();
   return work;
@@ -334,6 +359,15 @@ void PipelineImpl::Finish(const WorkPtr& work, v1::WorkResult result) {
     if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure) ++stats_.infrastructure_failures_total;
   }
   on_result_(std::move(result));
+}
+
+void PipelineImpl::FinishUnjudged(const WorkPtr& work, v1::WorkResult result) {
+  std::string why;
+  if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure && !work->cancelled && !Stopping() &&
+      !DeviceIsWell({}, health_->TakeXids(true), "a failure to start", &why)) {
+    result.set_infrastructure_failure(RepairUtf8(why, 64 << 10));
+  }
+  Finish(work, std::move(result));
 }
 
 void PipelineImpl::Fail(const WorkPtr& work, const std::string& why) {
@@ -394,6 +428,8 @@ PipelineStats PipelineImpl::Stats() {
   for (auto& [stage, seconds] : stage_seconds_) stats.stage_seconds.emplace_back(stage, std::move(seconds));
   stage_seconds_.clear();
   if (busy_since_ < absl::Now()) stats.busy_seconds_total += absl::ToDoubleSeconds(absl::Now() - busy_since_);
+  stats.health = RepairUtf8(health_->Text(), 1000);
+  stats.health_counts = health_->Snapshot();
   return stats;
 }
 
@@ -430,11 +466,19 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
 // ------------------------------------------------------------------------------------------------------------- device
 
 void PipelineImpl::DeviceLoop() {
-  while (WorkPtr work = Take(&device_queue_)) {
-    if (work->cancelled) continue;
-    if (quarantined_ && absl::Now() >= next_canary_) CheckDeviceAfterFault();
-    if (quarantined_) {
-      Fail(work, absl::StrCat("device ", device_.name(), " is quarantined: it failed its test after a fault"));
+  for (;;) {
+    // Wakes for the canary of a quarantined device, work or not: the coordinator gives none until it has passed.
+    WorkPtr work = Take(&device_queue_, health_->NextTry());
+    if (work == nullptr && Stopping()) break;
+    if (health_->Quarantined() && health_->Retry()) SetSlot("idle");
+    if (work == nullptr || work->cancelled) continue;
+    // What the device has reported since the last work is no fault of the next.
+    if (XidFindings since = health_->TakeXids(false); !since.device.empty() && !health_->Quarantined()) {
+      health_->Quarantine(absl::StrCat("it reported ", since.Text(), " while idle"));
+      ShowQuarantine();
+    }
+    if (health_->Quarantined()) {
+      Fail(work, absl::StrCat("device ", device_.name(), " is ", health_->Text()));
       continue;
     }
     {
@@ -449,9 +493,14 @@ void PipelineImpl::DeviceLoop() {
     std::lock_guard<std::mutex> lock(mutex_);
     stats_.busy_seconds_total += absl::ToDoubleSeconds(absl::Now() - busy_since_);
     busy_since_ = absl::InfiniteFuture();
-    if (!quarantined_) stats_.slot_state = "idle";
+    if (!health_->Quarantined()) stats_.slot_state = "idle";
   }
   pool_->Clear();
+}
+
+bool PipelineImpl::Stopping() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
 }
 
 void PipelineImpl::DropJudge(const std::string& problem) {
@@ -562,7 +611,7 @@ void PipelineImpl::Describe(const WorkPtr& work) {
     judge_deaths_.erase(judge->problem);
     *result.mutable_description() = judge->description;
   }
-  Finish(work, std::move(result));
+  FinishUnjudged(work, std::move(result));
 }
 
 void PipelineImpl::Evaluate(const WorkPtr& work) {
@@ -574,11 +623,14 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
 
   v1::WorkResult failure;
   WarmJudge* judge = GetJudge(work, evaluate.problem(), options, &failure);
-  if (judge == nullptr) return Finish(work, std::move(failure));
+  if (judge == nullptr) return FinishUnjudged(work, std::move(failure));
 
   const absl::Time begin = absl::Now();
   auto candidate = pool_->Take(python, work->limits);
-  if (!candidate.ok()) return Fail(work, std::string(candidate.status().message()));
+  if (!candidate.ok()) {
+    failure.set_infrastructure_failure(RepairUtf8(std::string(candidate.status().message()), 64 << 10));
+    return FinishUnjudged(work, std::move(failure));
+  }
   RecordStage(work, "start", begin);
 
   // The program goes ahead of the judge's first word, through the same socket.
@@ -644,18 +696,24 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   const sandbox::Ending ending = candidate->process->Wait();
   candidate->process.reset();
 
-  bool faulted = ending.unreaped;
   if (work->cancelled) {
     if (!judge->judge->Alive()) DropJudge(judge->problem);
+    // Killed in the middle of whatever it did: the device must be well for the next one.
+    std::string why;
+    if (!Stopping()) DeviceIsWell(ending, health_->TakeXids(false), "a cancelled evaluation", &why);
   } else if (answer.kind == JudgeAnswer::Kind::kDied) {
     v1::WorkResult result;
     JudgeDied(judge->problem, answer.message, &result);
-    faulted = true;
+    std::string why;
+    if (!DeviceIsWell(ending, health_->TakeXids(true), "the death of a judge", &why)) {
+      result.set_infrastructure_failure(why);
+    }
     Finish(work, std::move(result));
   } else if (answer.kind != JudgeAnswer::Kind::kDone) {
     // It may still hold a device error: a fresh one costs seconds, a wrong verdict more.
     DropJudge(judge->problem);
-    faulted = true;
+    std::string why;
+    if (!DeviceIsWell(ending, health_->TakeXids(true), "a judge's failure", &why)) answer.message = why;
     Fail(work, answer.message);
   } else {
     auto result = answer.body.contains("result") ? ParseResult(answer.body["result"])
@@ -667,41 +725,49 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     } else {
       judge_deaths_.erase(judge->problem);
       MergeEnding(ending, gone, &*result);
-      faulted = faulted || result->verdict() == v1::VERDICT_CRASHED || result->verdict() == v1::VERDICT_TIMED_OUT ||
-                result->verdict() == v1::VERDICT_LIMIT_EXCEEDED;
       *result->mutable_device() = device_;
       AddFloor(judge->description, options, &*result);
-      FinishEvaluation(work, *std::move(result));
+      const v1::Verdict verdict = result->verdict();
+      const bool faulted =
+          verdict == v1::VERDICT_CRASHED || verdict == v1::VERDICT_TIMED_OUT || verdict == v1::VERDICT_LIMIT_EXCEEDED;
+      const bool doubtful = verdict == v1::VERDICT_WRONG && absl::Now() - health_->LastPass() > kWrongCanary;
+      const XidFindings xids = health_->TakeXids(faulted);
+      std::string why;
+      if (DeviceIsWell(ending, xids, faulted || doubtful ? v1::Verdict_Name(verdict) : "", &why)) {
+        MergeXids(xids, &*result);
+        FinishEvaluation(work, *std::move(result));
+      } else {
+        // No verdict comes from a device that is not well.
+        Fail(work, why);
+      }
     }
   }
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_) return;
-  }
-  if (faulted && device_.kind() == v1::DEVICE_KIND_CUDA) CheckDeviceAfterFault();
-  if (ending.unreaped && device_.kind() != v1::DEVICE_KIND_CUDA) {
-    LogError("worker", "a candidate's process could not be killed; it may disturb the next measurements");
-  }
-  if (!quarantined_) pool_->Restock(python);
+  if (!Stopping() && !health_->Quarantined()) pool_->Restock(python);
 }
 
-bool PipelineImpl::CanaryPasses() {
-  return sandbox::TestCudaInside(host_, candidate_program_, judge_config_.device_nodes).active;
+bool PipelineImpl::DeviceIsWell(const sandbox::Ending& ending, const XidFindings& xids, const std::string& fault,
+                                std::string* why) {
+  if (ending.leftover != nullptr) {
+    health_->QuarantineFor(
+        ending.leftover, absl::StrCat("process ", ending.leftover->pid(), " of a candidate did not die after SIGKILL"));
+  } else if (!xids.device.empty()) {
+    health_->Quarantine(
+        absl::StrCat("it reported ", xids.Text(), "; what to do: ", device::MeaningOf(xids.device.front()).action));
+  } else if (fault.empty() || health_->PassesAfter(fault)) {
+    // A waiting candidate may share the fault with the one that caused it; the judge has a context of its own, and its
+    // next answer shows whether that still works.
+    return true;
+  }
+  *why = absl::StrCat("device ", device_.name(), " is ", health_->Text());
+  ShowQuarantine();
+  return false;
 }
 
-void PipelineImpl::CheckDeviceAfterFault() {
-  // A waiting candidate may share the fault with the one that caused it; the judge has a context of its own, and its
-  // next answer shows whether that still works.
-  const bool good = CanaryPasses();
-  if (good && quarantined_) LogInfo("worker", "device ", device_.name(), " works again");
-  if (!good) {
-    LogError("worker", "device ", device_.name(), " failed its test after a fault; quarantined");
-    pool_->Clear();
-    judges_.clear();
-    next_canary_ = absl::Now() + kQuarantineRetry;
-  }
-  quarantined_ = !good;
-  SetSlot(good ? "idle" : "quarantined");
+void PipelineImpl::ShowQuarantine() {
+  // First of all, so that the heartbeat ahead of the result says it.
+  SetSlot("quarantined");
+  pool_->Clear();
+  judges_.clear();
 }
 
 }  // namespace

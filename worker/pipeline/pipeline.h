@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "grove/v1/services.pb.h"
+#include "worker/pipeline/health.h"
 
 namespace grove::worker {
 
@@ -27,8 +29,9 @@ struct PipelineOptions {
   std::string cxx = "g++";
   int build_slots = 1;  // builds at once
   bool allow_weak_sandbox = false;
-  int64_t judge_memory_bytes = 0;  // 0 = default
-  v1::Limits default_limits;       // zero fields: worker/sandbox/limits.h
+  int64_t judge_memory_bytes = 0;             // 0 = default
+  v1::Limits default_limits;                  // zero fields: worker/sandbox/limits.h
+  std::optional<HealthProbes> health_probes;  // not set = the real ones
 };
 
 // Snapshot for /metrics of the worker.
@@ -40,6 +43,8 @@ struct PipelineStats {
   int64_t infrastructure_failures_total = 0;
   std::vector<std::pair<std::string, bool>> sandbox_layers;
   double busy_seconds_total = 0;
+  std::string health;  // WorkerHeartbeat.health
+  DeviceHealth::Counts health_counts;
 };
 
 class Pipeline {

@@ -117,6 +117,17 @@ void MergeEnding(const Ending& ending, bool gone, v1::EvaluationResult* result) 
   }
 }
 
+void MergeXids(const XidFindings& xids, v1::EvaluationResult* result) {
+  const std::string text = xids.Text();
+  if (text.empty() || (result->verdict() != v1::VERDICT_CRASHED && result->verdict() != v1::VERDICT_TIMED_OUT &&
+                       result->verdict() != v1::VERDICT_LIMIT_EXCEEDED)) {
+    return;
+  }
+  std::string* error = result->mutable_fault()->mutable_cuda_error();
+  absl::StrAppend(error, error->empty() ? "" : "; ", text);
+  if (result->verdict() == v1::VERDICT_CRASHED) result->set_reason(absl::StrCat(result->reason(), "; ", text));
+}
+
 v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome) {
   v1::EvaluationResult result;
   result.set_verdict(outcome.verdict);

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "grove/v1/types.pb.h"
 #include "worker/build/builder.h"
+#include "worker/pipeline/health.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace grove::worker {
@@ -21,6 +22,9 @@ absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message);
 // verdict changes only when the sandbox knows better: a limit that was hit is LIMIT_EXCEEDED (TIMED_OUT for wall time)
 // by its name, a signal or exit code is named in CRASHED.
 void MergeEnding(const sandbox::Ending& ending, bool gone, v1::EvaluationResult* result);
+
+// Names the application's Xids of its run in a verdict that they explain.
+void MergeXids(const XidFindings& xids, v1::EvaluationResult* result);
 
 // The result of a candidate that was not built.
 v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome);

@@ -604,6 +604,27 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   return process;
 }
 
+Leftover::~Leftover() {
+  (void)Gone();
+  for (int fd : {monitor_pidfd_, inner_pidfd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+bool Leftover::Gone() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto dead = [](int pidfd) {
+    pollfd one{pidfd, POLLIN, 0};
+    return pidfd < 0 || poll(&one, 1, 0) > 0;
+  };
+  if (child_ > 0 && dead(monitor_pidfd_)) {
+    int status = 0;
+    (void)waitpid(child_, &status, WNOHANG);
+    child_ = -1;
+  }
+  return dead(monitor_pidfd_) && dead(inner_pidfd_);
+}
+
 SandboxedProcess::~SandboxedProcess() {
   if (supervisor_.joinable()) {
     Kill();
@@ -823,7 +844,11 @@ void SandboxedProcess::Supervise() {
   for (int i = 0; out_open && i < 4; ++i) out_open = Drain(out_fd_, &out) && i < 1;
   for (int i = 0; err_open && i < 4; ++i) err_open = Drain(err_fd_, &err) && i < 1;
   measure(bounds, from, true);
-  if (ending.unreaped) LogError("sandbox", spec_.label, ": a process did not die after SIGKILL");
+  if (ending.unreaped) {
+    ending.leftover =
+        std::make_shared<Leftover>(dup(monitor_pidfd_), dup(inner_pidfd_), gone ? -1 : monitor_pid_, inner_pid_);
+    LogError("sandbox", spec_.label, ": process ", inner_pid_, " or what runs below it did not die after SIGKILL");
+  }
 
   // bubblewrap reports a signal of the program as 128 + signal.
   if (WIFEXITED(monitor_status)) {

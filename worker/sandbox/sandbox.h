@@ -89,6 +89,27 @@ struct SandboxSpec {
   absl::Duration tick = absl::Milliseconds(50);
 };
 
+// Processes of a sandbox that did not die after SIGKILL: the kernel holds them, in a driver call that does not return
+// or for a tracer that does not let go. Thread-safe.
+class Leftover {
+ public:
+  // Takes over the descriptors (-1 = none). `child` is reaped once it is dead; -1 = not ours.
+  Leftover(int monitor_pidfd, int inner_pidfd, pid_t child, pid_t inner)
+      : monitor_pidfd_(monitor_pidfd), inner_pidfd_(inner_pidfd), child_(child), inner_(inner) {}
+  ~Leftover();
+  Leftover(const Leftover&) = delete;
+  Leftover& operator=(const Leftover&) = delete;
+
+  bool Gone();                          // by now
+  pid_t pid() const { return inner_; }  // pid 1 of the sandbox, seen from here
+
+ private:
+  std::mutex mutex_;
+  int monitor_pidfd_, inner_pidfd_;
+  pid_t child_;
+  const pid_t inner_;
+};
+
 struct Ending {
   enum class Kind {
     kExited,    // by itself, with exit_code
@@ -107,7 +128,8 @@ struct Ending {
   int64_t memory_peak_bytes = -1, disk_peak_bytes = -1;
   double cpu_seconds = -1, wall_seconds = 0;
   int pids_peak = -1;
-  bool unreaped = false;  // something inside did not die within the grace: the slot is not clean
+  bool unreaped = false;               // something inside did not die within the grace: the slot is not clean
+  std::shared_ptr<Leftover> leftover;  // what that is; null otherwise
 };
 
 // SIGSEGV -> "SIGSEGV"; unknown ones by number.

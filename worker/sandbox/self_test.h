@@ -30,9 +30,18 @@ struct SelfTestReport {
 // Runs <libexec>/grove-sandbox-probe in sandboxes; about half a second on an idle machine.
 SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::string& probe_path);
 
-// The layer "cuda": `grove-candidate --self-test --device cuda:0` inside a sandbox with these device nodes makes a
-// context, launches a kernel and checks what it computed. The canary after a fault, too.
-LayerState TestCudaInside(const std::shared_ptr<SandboxHost>& host, const std::string& candidate_program,
-                          const std::vector<std::string>& device_nodes);
+// A program whose answer is known: `grove-candidate --self-test` in a sandbox like a candidate's, on the device.
+struct CanaryOutcome {
+  bool passed = false;
+  double seconds = 0;                  // of its fixed piece of work, on the device's own clock
+  double wall_seconds = 0;             // of all of it
+  std::string what;                    // how it failed
+  std::shared_ptr<Leftover> leftover;  // when it could not be ended
+};
+CanaryOutcome RunCanary(const std::shared_ptr<SandboxHost>& host, const std::string& candidate_program,
+                        const std::string& device_argument, const std::vector<std::string>& device_nodes);
+
+// The layer "cuda", from a canary on cuda:0.
+LayerState CudaLayer(const CanaryOutcome& canary, const std::vector<std::string>& device_nodes);
 
 }  // namespace grove::sandbox

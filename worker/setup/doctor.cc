@@ -127,7 +127,8 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
   if (host.ok() && !probe.empty()) {
     sandbox::SelfTestReport report = sandbox::RunSelfTest(*host, probe);
     if (cuda && !candidate.empty()) {
-      report.layers.push_back(sandbox::TestCudaInside(*host, candidate, device::CudaNodes(device)));
+      const std::vector<std::string> nodes = device::CudaNodes(device);
+      report.layers.push_back(sandbox::CudaLayer(sandbox::RunCanary(*host, candidate, "cuda:0", nodes), nodes));
     }
     for (const sandbox::LayerState& layer : report.layers) {
       add("sandbox", layer.name, layer.active ? State::kOk : State::kMissing,
