@@ -101,7 +101,8 @@ void DefineDaemon(CLI::App& app, Flags& flags) {
       ->envname("GROVE_COORDINATOR")
       ->capture_default_str();
   app.add_option("--name", flags.name, "name shown to people; host name and device if not given");
-  app.add_option("--tag", flags.tags, "label that jobs may ask for; may be repeated");
+  app.add_option("--tag", flags.tags,
+                 "label told to the coordinator, for later: jobs cannot ask for one yet; may be repeated");
   app.add_option(
          "--metrics-listen", flags.metrics_listen,
          "serve /metrics and /healthz there by plain HTTP; 127.0.0.1:9465 is the usual address. Off unless given")
@@ -214,6 +215,10 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
     WorkerMetrics* metrics = metrics_pointer.load();
     return metrics != nullptr ? metrics->SlotState() : std::string("idle");
   };
+  farm.health = [&] {
+    WorkerMetrics* metrics = metrics_pointer.load();
+    return metrics != nullptr ? metrics->DeviceHealth() : std::string();
+  };
   farm.on_refused = [&](const absl::Status&) {
     refused.store(true);
     (*lifecycle)->Wake();
@@ -324,7 +329,8 @@ int Main(int argc, char** argv) {
       app.add_subcommand("setup", "build grove-judge and grove-candidate against this host's PyTorch and CUDA");
   DefineCommon(*setup, flags);
   setup->add_option("--source-dir", flags.setup.source_dir, "sources; those of this installation if not given");
-  setup->add_option("--output-dir", flags.setup.output_dir, "where libexec/grove goes; $GROVE_RUNTIME or ~/.local/share/grove/runtime if not given");
+  setup->add_option("--output-dir", flags.setup.output_dir,
+                    "where libexec/grove goes; $GROVE_RUNTIME or ~/.local/share/grove/runtime if not given");
   setup->add_option("--cuda", flags.setup.cuda, "build the CUDA parts")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();

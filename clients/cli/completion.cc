@@ -1,5 +1,6 @@
 #include "clients/cli/completion.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -49,6 +50,21 @@ std::string ZshName(const std::string& path) {
   return absl::StrReplaceAll(path.empty() ? "_grove" : absl::StrCat("_grove_", path), {{" ", "_"}, {"-", "_"}});
 }
 
+// What completes a value. In a specification a colon separates fields unless it is escaped; after a value that goes on
+// ("replay:", "memory_bytes=") no blank may be put.
+std::string ZshValues(const CompletionOption& option) {
+  if (option.files) return "_files";
+  std::vector<std::string> whole, begun;
+  for (const std::string& value : option.values) {
+    const bool goes_on = absl::EndsWith(value, ":") || absl::EndsWith(value, "=");
+    (goes_on ? begun : whole).push_back(absl::StrReplaceAll(value, {{":", "\\:"}}));
+  }
+  if (whole.empty() && begun.empty()) return " ";
+  if (begun.empty()) return absl::StrCat("(", absl::StrJoin(whole, " "), ")");
+  return absl::StrCat("{compadd -- ", absl::StrJoin(whole, " "), "; compadd -S \"\" -- ", absl::StrJoin(begun, " "),
+                      "}");
+}
+
 void ZshFunctions(const CompletionCommand& command, const std::string& path, std::string* out) {
   std::string body = absl::StrCat(ZshName(path), "() {\n");
   if (!command.commands.empty()) {
@@ -60,8 +76,7 @@ void ZshFunctions(const CompletionCommand& command, const std::string& path, std
       std::string spec = absl::StrCat(name, option.takes_value ? (name.size() > 2 ? "=" : "+") : "", "[",
                                       ZshText(option.description), "]");
       if (option.takes_value) {
-        absl::StrAppend(&spec,
-                        ":value:", option.files ? "_files" : absl::StrCat("(", absl::StrJoin(option.values, " "), ")"));
+        absl::StrAppend(&spec, ":value:", ZshValues(option));
       }
       absl::StrAppend(&body, "    '*", spec, "' \\\n");
     }

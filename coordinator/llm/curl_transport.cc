@@ -139,6 +139,10 @@ absl::Status Failure(CURLcode code, const char* detail, const std::string& host)
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
       return absl::InvalidArgumentError(absl::StrCat("cannot call ", host, ": ", why, "; check the base URL"));
+    case CURLE_SSL_CONNECT_ERROR:  // or the connection was cut in the middle of the handshake: tried again
+      return absl::UnavailableError(absl::StrCat("no TLS connection to ", host, " (", why,
+                                                 "); does it speak TLS? An endpoint without it has a URL that begins "
+                                                 "with http://"));
     case CURLE_OUT_OF_MEMORY:
       return absl::UnavailableError(absl::StrCat("out of memory while calling ", host));
     default:

@@ -18,6 +18,13 @@ TEST_CASE("Descriptions are quoted for the shells", "[cli]") {
   const std::string zsh = ZshCompletion(root);
   CHECK(absl::StrContains(zsh, "'odd:it'\\''s \\[odd\\]\\: really'"));
   CHECK(absl::StrContains(zsh, "'*--flag=[it'\\''s $(touch x)]:value:(a b)'"));
+  // What goes on gets no blank behind it, and its colon is no separator of the specification.
+  root.commands[0].options.push_back(
+      {.names = {"--kind"}, .description = "kind", .takes_value = true, .values = {"one", "from:", "size="}});
+  root.commands[0].options.push_back({.names = {"--count"}, .description = "count", .takes_value = true});
+  const std::string more = ZshCompletion(root);
+  CHECK(absl::StrContains(more, R"('*--kind=[kind]:value:{compadd -- one; compadd -S "" -- from\: size=}')"));
+  CHECK(absl::StrContains(more, "'*--count=[count]:value: '"));
   const std::string bash = BashCompletion(root);
   CHECK(absl::StrContains(bash, "'odd|--flag') words='a b' ;;"));
   CHECK(absl::StrContains(bash, "complete -F _grove grove"));
