@@ -167,7 +167,8 @@ std::string LineageLine(const v1::TreeNode& node) {
 std::string KernelVerdictLine(const v1::KernelNode& kernel) {
   std::string line = VerdictName(kernel.result().verdict());
   if (const v1::BaselineTiming* timing = RankingTiming(kernel.result())) {
-    absl::StrAppend(&line, " ", FormatSpeedup(timing->speedup(), timing->speedup_low(), timing->speedup_high()));
+    absl::StrAppend(&line, " ", FormatSpeedup(timing->speedup(), timing->speedup_low(), timing->speedup_high()), " vs ",
+                    BaselineName(timing->baseline()));
   }
   return line;
 }
