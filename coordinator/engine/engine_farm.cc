@@ -24,17 +24,22 @@ Job* EngineImpl::JobOfWork(const std::string& work) {
 
 void EngineImpl::AddKernelWork(Job& job, int kernel) {
   const LeaseRecord& lease = job.tree->lease(kernel);
+  const KernelRecord& record = job.tree->kernels()[kernel];
   scheduler::Work work;
   work.id = job.tree->KernelId(kernel);
   if (scheduler_.Has(work.id)) return;
   work.job = job.id;
   work.device = job.tree->options().device();
   if (work.device == v1::DEVICE_KIND_UNSPECIFIED) {
-    work.device = DeviceOfFormat(job.tree->kernels()[kernel].format);
+    work.device = DeviceOfFormat(record.format);
+    if (work.device == v1::DEVICE_KIND_UNSPECIFIED) {
+      work.device = DeviceOfFormat(job.tree->spec().eval().rival().format());
+    }
     if (work.device == v1::DEVICE_KIND_UNSPECIFIED) work.device = job.device;
   }
-  work.attempts = lease.attempt;
-  work.attempts_base = lease.attempt_base;
+  // Tokens grow over both measurements of a kernel; the attempts of the first do not count against the second.
+  work.attempts = std::max(lease.attempt, record.attempt);
+  work.attempts_base = std::max(lease.attempt_base, record.finished_attempt);
   work.last_worker = lease.worker;
   work.reasons = lease.reasons;
   if (lease.leased) {
@@ -57,7 +62,7 @@ void EngineImpl::Evaluate(Job& job, int kernel) {
 }
 
 void EngineImpl::FinishDuplicate(Job& job, int kernel, int original) {
-  absl::StatusOr<v1::Event> shared = ReadEvent(job.tree->kernels()[original].finished_seq);
+  absl::StatusOr<v1::Event> shared = ReadEvent(job.tree->kernels()[original].result_seq());
   v1::Event event;
   v1::EvaluationFinished* finished = event.mutable_evaluation_finished();
   if (shared.ok()) {
@@ -69,9 +74,16 @@ void EngineImpl::FinishDuplicate(Job& job, int kernel, int original) {
   }
   finished->set_kernel(job.tree->KernelId(kernel));
   finished->set_attempt(0);  // nothing was run for it
+  finished->set_confirmation(false);
   finished->mutable_result()->set_attempt(0);
   ++verdicts_[LowerVerdict(finished->result().verdict())];
   Emit(job, std::move(event));
+}
+
+// Has the kernel that would lead a search measured once more.
+void EngineImpl::EvaluateAgain(Job& job) {
+  const int kernel = job.tree->WantedAgain();
+  if (kernel >= 0) AddKernelWork(job, kernel);
 }
 
 void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole) {
@@ -81,6 +93,7 @@ void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationR
   v1::EvaluationFinished* finished = event.mutable_evaluation_finished();
   finished->set_kernel(job.tree->KernelId(kernel));
   finished->set_attempt(attempt);
+  finished->set_confirmation(job.tree->kernels()[kernel].finished_seq != 0);
   *finished->mutable_result() = BoundedResult(whole);
   finished->set_result_sha256(PutBlob(whole.SerializeAsString()));
   ++verdicts_[LowerVerdict(whole.verdict())];
@@ -107,7 +120,10 @@ void EngineImpl::Lost(const scheduler::Loss& loss) {
                                        " attempts without a verdict: ", absl::StrJoin(loss.reasons, "; "));
   const int kernel = job->tree->KernelIndex(loss.work);
   if (kernel < 0) {
-    EndJob(*job, v1::JOB_STATE_FAILED, absl::StrCat("the problem could not be described; ", why));
+    EndJob(*job, v1::JOB_STATE_FAILED,
+           absl::StrCat(job->tree->calibrates() ? "the device could not be calibrated; "
+                                                : "the problem could not be described; ",
+                        why));
     return;
   }
   v1::EvaluationResult result;
@@ -140,6 +156,11 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
   if (waited.size() < kMaxStageSamples) waited.push_back(absl::ToDoubleSeconds(grant.waited));
 
   const int kernel = job->tree->KernelIndex(grant.work);
+  if (job->tree->calibrates()) {
+    assignment->mutable_calibrate()->set_max_seconds(job->tree->spec().calibrate().max_seconds());
+    assignment->mutable_calibrate()->set_runs(job->tree->spec().calibrate().runs());
+    return SendAfterCommit(grant.session, std::move(message));
+  }
   absl::StatusOr<std::shared_ptr<const v1::Problem>> problem = ProblemOf(*job);
   absl::Status status = problem.status();
   if (status.ok() && kernel < 0) {
@@ -150,6 +171,8 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
     v1::EvaluateWork* work = assignment->mutable_evaluate();
     *work->mutable_problem() = **problem;
     *work->mutable_options() = job->tree->options();
+    work->set_confirmation(job->tree->kernels()[kernel].finished_seq != 0);
+    if (const auto& rival = problems_.at(job->id).rival; rival != nullptr) *work->mutable_rival() = *rival;
     absl::StatusOr<v1::Event> written = ReadEvent(job->tree->kernels()[kernel].written_seq);
     status = written.status();
     if (status.ok()) {
@@ -284,8 +307,10 @@ void EngineImpl::DoResult(uint64_t session, v1::WorkResult result) {
   const int kernel = job == nullptr ? -1 : job->tree->KernelIndex(lease.work());
   if (job == nullptr || !scheduler_.Holds(worker, lease)) {
     // Told again because the acknowledgement was lost, or of an old token: either way nothing changes.
-    const bool stored = kernel >= 0 && job->tree->kernels()[kernel].finished_seq != 0 && lease.attempt() > 0 &&
-                        job->tree->kernels()[kernel].finished_attempt == lease.attempt();
+    const KernelRecord* record = kernel < 0 ? nullptr : &job->tree->kernels()[kernel];
+    const bool stored = record != nullptr && lease.attempt() > 0 &&
+                        ((record->finished_seq != 0 && record->finished_attempt == lease.attempt()) ||
+                         (record->again_seq != 0 && record->again_attempt == lease.attempt()));
     message.mutable_ack()->set_stale(!stored);
     if (!stored) ++stats_.stale_results_total;
     return SendAfterCommit(session, std::move(message));
@@ -299,8 +324,10 @@ void EngineImpl::DoResult(uint64_t session, v1::WorkResult result) {
     failure = "the worker sent a result without a verdict";
   }
   if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure && failure.empty()) failure = "no reason given";
-  if ((kernel < 0 && result.outcome_case() == v1::WorkResult::kEvaluation) ||
-      (kernel >= 0 && result.outcome_case() == v1::WorkResult::kDescription)) {
+  const auto answer = kernel >= 0               ? v1::WorkResult::kEvaluation
+                      : job->tree->calibrates() ? v1::WorkResult::kCalibration
+                                                : v1::WorkResult::kDescription;
+  if (failure.empty() && result.outcome_case() != answer && result.outcome_case() != v1::WorkResult::kProblemError) {
     failure = "the worker answered another question than it was asked";
   }
   if (!failure.empty()) {
@@ -311,11 +338,17 @@ void EngineImpl::DoResult(uint64_t session, v1::WorkResult result) {
   scheduler_.Finish(lease.work(), worker);
   if (result.outcome_case() == v1::WorkResult::kProblemError) {
     v1::Event event;
-    event.mutable_problem_described()->set_error(Utf8Prefix(result.problem_error(), 16 << 10));
+    if (job->tree->calibrates()) {
+      event.mutable_device_calibrated()->set_worker(worker);
+      event.mutable_device_calibrated()->set_error(Utf8Prefix(result.problem_error(), 16 << 10));
+    } else {
+      event.mutable_problem_described()->set_error(Utf8Prefix(result.problem_error(), 16 << 10));
+    }
     Emit(*job, std::move(event));
     EndJob(*job, v1::JOB_STATE_FAILED, Utf8Prefix(result.problem_error(), 2000));
     return;
   }
+  if (result.has_calibration()) return Calibrated(*job, worker, result.calibration());
   if (kernel < 0) return Described(*job, std::move(*result.mutable_description()));
   v1::EvaluationResult& evaluation = *result.mutable_evaluation();
   for (const v1::StageTime& stage : evaluation.stages()) {
@@ -343,6 +376,19 @@ void EngineImpl::Described(Job& job, v1::ProblemDescription description) {
   Emit(job, std::move(event));
 }
 
+void EngineImpl::Calibrated(Job& job, const std::string& worker, const v1::Calibration& calibration) {
+  scheduler_.SetCalibration(worker, calibration);
+  v1::Event event;
+  v1::DeviceCalibrated* calibrated = event.mutable_device_calibrated();
+  calibrated->set_worker(worker);
+  *calibrated->mutable_calibration() = calibration;
+  for (const scheduler::WorkerView& view : scheduler_.Workers()) {
+    if (view.id == worker) *calibrated->mutable_device() = view.hello.device();
+  }
+  calibrated->mutable_device()->clear_calibration();
+  Emit(job, std::move(event));
+}
+
 v1::ListWorkersResponse EngineImpl::DoListWorkers() {
   v1::ListWorkersResponse response;
   for (const scheduler::WorkerView& view : scheduler_.Workers()) {
@@ -354,6 +400,7 @@ v1::ListWorkersResponse EngineImpl::DoListWorkers() {
     worker->set_capacity(view.hello.capacity());
     for (const v1::Lease& lease : view.running) *worker->add_running() = lease;
     worker->set_slot_state(view.slot_state);
+    worker->set_health(view.health);
     worker->set_draining(view.draining);
     worker->set_connected(view.session != 0);
     worker->set_last_heartbeat_seconds(absl::ToDoubleSeconds(clock_.Monotonic() - view.last_heard));

@@ -154,19 +154,21 @@ void EngineImpl::BeginRun(Job& job) {
     search->generator = *std::move(generator);
     job.search = std::move(search);
   }
-  if (tree.wants_description()) {
+  if (tree.calibrates()) job.device = tree.spec().calibrate().device();
+  if (tree.wants_description() || (tree.calibrates() && !tree.calibrated())) {
     if (tree.description().has_value()) {
       if (job.device == v1::DEVICE_KIND_UNSPECIFIED) job.device = tree.description()->device().kind();
     } else {
       scheduler::Work work;
-      work.id = DescribeId(job);
+      work.id = tree.OwnWorkId();
       work.job = job.id;
       work.device = job.device;
-      work.attempts = tree.describe().attempt;
-      work.attempts_base = tree.describe().attempt_base;
-      work.last_worker = tree.describe().worker;
-      work.reasons = tree.describe().reasons;
-      if (tree.describe().leased) {
+      work.worker = tree.spec().calibrate().worker();
+      work.attempts = tree.own_lease().attempt;
+      work.attempts_base = tree.own_lease().attempt_base;
+      work.last_worker = tree.own_lease().worker;
+      work.reasons = tree.own_lease().reasons;
+      if (tree.own_lease().leased) {
         const std::string worker = work.last_worker;
         scheduler_.AddLeased(std::move(work), worker, now_);
       } else {
@@ -216,6 +218,53 @@ v1::Job EngineImpl::View(const Job& job) const {
   return view;
 }
 
+namespace {
+
+// A specification as the journal keeps it: with every default spelt out, its candidates taken out.
+struct StoredSpec {
+  v1::JobSpec spec;
+  std::vector<v1::Candidate> candidates;
+};
+StoredSpec ForJournal(const v1::JobSpec& asked,
+                      const std::function<v1::SearchPolicy(const v1::SearchPolicy&)>& with_defaults) {
+  StoredSpec stored{asked, {}};
+  v1::JobSpec& spec = stored.spec;
+  if (spec.has_search()) *spec.mutable_search()->mutable_policy() = with_defaults(spec.search().policy());
+  if (spec.has_eval()) {
+    for (v1::Candidate& candidate : *spec.mutable_eval()->mutable_candidates()) {
+      stored.candidates.push_back(std::move(candidate));
+    }
+    spec.mutable_eval()->clear_candidates();
+  }
+  if (spec.name().empty()) {
+    spec.set_name(spec.has_search()          ? spec.search().problem().name()
+                  : spec.has_check_problem() ? spec.check_problem().problem().name()
+                  : spec.has_calibrate()     ? std::string("calibration")
+                                             : spec.eval().problem().name());
+  }
+  return stored;
+}
+
+}  // namespace
+
+absl::Status EngineImpl::CheckSameWork(Job& job, const v1::JobSpec& asked) {
+  const StoredSpec stored = ForJournal(asked, deps_.with_defaults);
+  GROVE_RETURN_IF_ERROR(LoadTree(job));
+  const JobTree& tree = *job.tree;
+  bool same = tree.spec_sha256() == Sha256Hex(stored.spec.SerializeAsString());
+  if (same && asked.has_eval()) {
+    same = tree.kernels().size() == stored.candidates.size();
+    for (size_t i = 0; same && i < stored.candidates.size(); ++i) {
+      const int first = tree.FindNormalised(NormalisedSha256(stored.candidates[i]));
+      same = first == static_cast<int>(i) || (first >= 0 && tree.kernels()[i].duplicate_of == first);
+    }
+  }
+  if (same) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the idempotency key was used already for job ", job.id,
+      ", which is other work than this: the same key repeats a submission, and a new one needs a new key"));
+}
+
 void EngineImpl::DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJobResponse> reply) {
   const auto answer = [this](Job* job, bool existed) {
     return [this, job, existed]() -> absl::StatusOr<v1::SubmitJobResponse> {
@@ -226,33 +275,24 @@ void EngineImpl::DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJ
     };
   };
   if (auto known = keys_.find(request.idempotency_key()); known != keys_.end()) {
-    return AfterCommit<v1::SubmitJobResponse>(reply, answer(jobs_.at(known->second).get(), true));
+    Job* job = jobs_.at(known->second).get();
+    if (absl::Status status = CheckSameWork(*job, request.spec()); !status.ok()) return reply(status);
+    return AfterCommit<v1::SubmitJobResponse>(reply, answer(job, true));
   }
   if (draining_) {
     return reply(absl::UnavailableError("the coordinator is draining and takes no new jobs; submit later"));
   }
   if (absl::Status status = ValidateSubmit(request, deps_.validate_policy); !status.ok()) return reply(status);
-  v1::JobSpec spec = request.spec();
   if (static_cast<int>(live_.size()) >= kMaxLiveJobs ||
-      open_kernels_ + spec.eval().candidates_size() > kMaxOpenKernels) {
+      open_kernels_ + request.spec().eval().candidates_size() > kMaxOpenKernels) {
     return reply(absl::ResourceExhaustedError(
         absl::StrCat(live_.size(), " jobs with ", open_kernels_, " evaluations wait already; submit again later")));
   }
-  std::vector<v1::Candidate> candidates;
-  if (spec.has_search()) {
-    auto generator = deps_.make_generator(spec.search().generator());
+  if (request.spec().has_search()) {
+    auto generator = deps_.make_generator(request.spec().search().generator());
     if (!generator.ok()) return reply(generator.status());
-    *spec.mutable_search()->mutable_policy() = deps_.with_defaults(spec.search().policy());
-  } else if (spec.has_eval()) {
-    for (v1::Candidate& candidate : *spec.mutable_eval()->mutable_candidates()) {
-      candidates.push_back(std::move(candidate));
-    }
-    spec.mutable_eval()->clear_candidates();
   }
-  v1::Problem* problem = spec.has_search()          ? spec.mutable_search()->mutable_problem()
-                         : spec.has_check_problem() ? spec.mutable_check_problem()->mutable_problem()
-                                                    : spec.mutable_eval()->mutable_problem();
-  if (spec.name().empty()) spec.set_name(problem->name());
+  auto [spec, candidates] = ForJournal(request.spec(), deps_.with_defaults);
 
   auto owned = std::make_unique<Job>();
   Job& job = *owned;
@@ -270,8 +310,15 @@ void EngineImpl::DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJ
   v1::JobCreated* created = event.mutable_job_created();
   created->set_idempotency_key(job.key);
   created->set_spec_sha256(PutBlob(spec.SerializeAsString()));
-  problem->clear_source();
-  if (spec.has_search()) spec.mutable_search()->mutable_generator()->clear_recording();
+  if (spec.has_search()) {
+    spec.mutable_search()->mutable_problem()->clear_source();
+    spec.mutable_search()->mutable_generator()->clear_recording();
+  }
+  if (spec.has_check_problem()) spec.mutable_check_problem()->mutable_problem()->clear_source();
+  if (spec.has_eval()) {
+    spec.mutable_eval()->mutable_problem()->clear_source();
+    if (spec.eval().has_rival()) spec.mutable_eval()->mutable_rival()->clear_source();
+  }
   *created->mutable_spec() = spec;
   Emit(job, std::move(event));
 
@@ -355,9 +402,11 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
   const bool more = request.extra_rounds() > 0 || request.extra_evaluations() > 0;
   if (absl::Status status = LoadTree(*job); !status.ok()) return reply(status);
   if (more && !job->tree->is_search()) {
-    return reply(absl::InvalidArgumentError(
-        absl::StrCat("job ", job->id, job->tree->checks_problem() ? " checks a problem" : " evaluates given candidates",
-                     "; only a search has rounds to add")));
+    return reply(absl::InvalidArgumentError(absl::StrCat("job ", job->id,
+                                                         job->tree->calibrates()       ? " calibrates a device"
+                                                         : job->tree->checks_problem() ? " checks a problem"
+                                                                                       : " evaluates given candidates",
+                                                         "; only a search has rounds to add")));
   }
   v1::Event event = StateEvent(v1::JOB_STATE_RUNNING, "");
   event.mutable_job_state()->set_extra_rounds(request.extra_rounds());
@@ -379,7 +428,8 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
     return reply(absl::UnavailableError("the coordinator is draining and takes no more work; resume later"));
   }
   const JobTree& tree = *job->tree;
-  const bool unfinished = tree.is_search()        ? !tree.policy()->Finished()
+  const bool unfinished = tree.is_search()        ? !tree.policy()->Finished() || tree.WantedAgain() >= 0
+                          : tree.calibrates()     ? !tree.calibrated()
                           : tree.checks_problem() ? !tree.description().has_value()
                                                   : tree.open_kernels() > 0;
   if (!more && !unfinished) {
@@ -388,6 +438,7 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
                                                " has used its budget: say how many extra rounds or "
                                                       "evaluations it gets")
         : tree.checks_problem() ? absl::StrCat("job ", job->id, " has checked its problem")
+        : tree.calibrates()     ? absl::StrCat("job ", job->id, " has calibrated its device; submit a new one")
                                 : absl::StrCat("every candidate of job ", job->id, " has its verdict")));
   }
   // What the policy gave out before the job ended is forgotten with it; a policy told the journal gives it out again.
@@ -498,9 +549,18 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
   kernel.set_explored(record.explored);
   kernel.set_state(tree.ended() ? v1::NODE_STATE_ABANDONED : v1::NODE_STATE_OPEN);
   if (record.finished_seq != 0 && (whole || record.finished_seq <= committed_seq_)) {
-    GROVE_ASSIGN_OR_RETURN(v1::Event finished, ReadEvent(record.finished_seq));
-    *kernel.mutable_result() = std::move(*finished.mutable_evaluation_finished()->mutable_result());
-    kernel.set_result_sha256(finished.evaluation_finished().result_sha256());
+    const bool again = record.again_seq != 0 && (whole || record.again_seq <= committed_seq_);
+    for (const uint64_t seq : {record.finished_seq, record.again_seq}) {
+      if (seq == 0 || (seq == record.again_seq && !again)) continue;
+      GROVE_ASSIGN_OR_RETURN(v1::Event finished, ReadEvent(seq));
+      v1::EvaluationFinished& end = *finished.mutable_evaluation_finished();
+      if (tree.is_search() && !end.result().timing().baselines().empty()) {
+        *kernel.add_measured() = end.result().timing().baselines(0);
+      }
+      if (seq != (again ? record.result_seq() : record.finished_seq)) continue;
+      *kernel.mutable_result() = std::move(*end.mutable_result());
+      kernel.set_result_sha256(end.result_sha256());
+    }
     kernel.set_state(v1::NODE_STATE_DONE);
   }
   if (!whole) return kernel;
@@ -582,7 +642,9 @@ absl::StatusOr<std::shared_ptr<const v1::Problem>> EngineImpl::ProblemOf(const J
                                                : spec.has_check_problem() ? spec.check_problem().problem()
                                                                           : spec.eval().problem());
   problem_bytes_ += problem->source().size();
-  problems_[job.id] = {problem, ++uses_};
+  std::shared_ptr<const v1::Candidate> rival;
+  if (spec.eval().has_rival()) rival = std::make_shared<v1::Candidate>(spec.eval().rival());
+  problems_[job.id] = {problem, rival, ++uses_};
   while (problem_bytes_ > kProblemCacheBytes && problems_.size() > 1) {
     auto oldest = std::min_element(problems_.begin(), problems_.end(),
                                    [](const auto& a, const auto& b) { return a.second.used < b.second.used; });

@@ -326,6 +326,8 @@ class EngineImpl : public Engine {
     return event;
   }
   void DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJobResponse> reply);
+  // FAILED_PRECONDITION when the job under a known key is other work than what is asked for now.
+  absl::Status CheckSameWork(Job& job, const v1::JobSpec& asked);
   absl::StatusOr<v1::Job> DoGetJob(const std::string& id);
   v1::ListJobsResponse DoListJobs(const v1::ListJobsRequest& request);
   void DoCancel(const v1::CancelJobRequest& request, Reply<v1::Job> reply);
@@ -340,10 +342,10 @@ class EngineImpl : public Engine {
   absl::StatusOr<std::shared_ptr<const v1::Problem>> ProblemOf(const Job& job);
 
   // ------------------------------------------------------------------------------------------------ evaluations
-  std::string DescribeId(const Job& job) const { return absl::StrCat(job.id, "/describe"); }
   Job* JobOfWork(const std::string& work);
   void Evaluate(Job& job, int kernel);
   void AddKernelWork(Job& job, int kernel);
+  void EvaluateAgain(Job& job);
   void FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole);
   void FinishDuplicate(Job& job, int kernel, int original);
   void Lost(const scheduler::Loss& loss);
@@ -353,6 +355,7 @@ class EngineImpl : public Engine {
   void DoHeartbeat(uint64_t session, const v1::WorkerHeartbeat& heartbeat);
   void DoProgress(uint64_t session, const v1::WorkerProgress& progress);
   void DoResult(uint64_t session, v1::WorkResult result);
+  void Calibrated(Job& job, const std::string& worker, const v1::Calibration& calibration);
   void Described(Job& job, v1::ProblemDescription description);
   void Revoke(uint64_t session, const v1::Lease& lease, const std::string& reason);
   v1::ListWorkersResponse DoListWorkers();
@@ -443,6 +446,7 @@ class EngineImpl : public Engine {
   absl::Duration next_fit_check_ = absl::InfiniteDuration();
   struct CachedProblem {
     std::shared_ptr<const v1::Problem> problem;
+    std::shared_ptr<const v1::Candidate> rival;  // null = none
     uint64_t used = 0;
   };
   std::map<std::string, CachedProblem> problems_;  // by job

@@ -25,12 +25,17 @@ void EngineImpl::Pump(Job& job) {
     if (tree.description().has_value()) EndJob(job, v1::JOB_STATE_DONE, "");
     return;
   }
+  if (tree.calibrates()) {
+    if (tree.calibrated()) EndJob(job, v1::JOB_STATE_DONE, "");
+    return;
+  }
   if (!tree.is_search()) {
     if (tree.open_kernels() == 0) EndJob(job, v1::JOB_STATE_DONE, "");
     return;
   }
   Search& search = *job.search;
   if (!tree.description().has_value()) return;
+  EvaluateAgain(job);
   if (!search.supported) return;
   // Ready evaluations for every slot and a few more; requests for as many generator calls as may be in flight.
   const int ready = scheduler_.FittingCapacity(job.device, now_) + kRunAhead;
@@ -46,6 +51,7 @@ void EngineImpl::Pump(Job& job) {
   }
   if (!job.live() || !nothing || !search.held.empty() || search.in_flight > 0) return;
   if (tree.policy()->Finished()) {
+    if (tree.WantedAgain() >= 0) return;  // the would-be best is being measured again
     if (tree.kernels().empty()) {
       return EndJob(
           job, v1::JOB_STATE_FAILED,
@@ -345,8 +351,9 @@ void EngineImpl::CheckPause(Job& job) {
   if (search != nullptr && search->outages > 0) {
     reason = absl::StrCat("the generator is out: ", search->outage, "; it is tried again by itself");
   }
+  const std::string& only = job.tree->spec().calibrate().worker();
   const bool waits = scheduler_.QueuedOf(job.id) > 0 && scheduler_.LeasedOf(job.id) == 0 &&
-                     scheduler_.FittingCapacity(job.device, now_) == 0;
+                     scheduler_.FittingCapacity(job.device, now_, only) == 0;
   if (!waits) {
     job.unfit_since = absl::InfiniteDuration();
     job.unfit = false;
@@ -358,9 +365,11 @@ void EngineImpl::CheckPause(Job& job) {
     if (!job.unfit) next_fit_check_ = std::min(next_fit_check_, job.unfit_since + kUnfitGrace);
   }
   if (reason.empty() && job.unfit) {
-    reason =
-        absl::StrCat("no worker with a ", DeviceName(job.device) == std::string("any") ? "" : DeviceName(job.device),
-                     " device takes work; start one, or see `grove workers`");
+    reason = !only.empty()
+                 ? absl::StrCat("no worker '", Utf8Prefix(only, 64), "' takes work; `grove workers` lists them")
+                 : absl::StrCat("no worker with a ",
+                                DeviceName(job.device) == std::string("any") ? "" : DeviceName(job.device),
+                                " device takes work; start one, or see `grove workers`");
   }
   const bool paused = job.tree->state() == v1::JOB_STATE_PAUSED;
   if (paused == !reason.empty()) return;
@@ -408,8 +417,9 @@ bank::Entry EntryOf(const v1::KernelNode& kernel, const v1::Job& job, const std:
 // A search that has ended leaves its best kernel in the bank, if it surely gained.
 void EngineImpl::KeepBest(Job& job) {
   const v1::Job summary = job.tree->Summary();
-  if (summary.spec().search().no_bank() || summary.best_speedup_low() <= 1 || !deps_.recognise_operation ||
-      !job.tree->description().has_value()) {
+  // What was measured once may have been lucky.
+  if (summary.spec().search().no_bank() || !summary.best_confirmed() || summary.best_speedup_low() <= 1 ||
+      !deps_.recognise_operation || !job.tree->description().has_value()) {
     return;
   }
   const std::string operation = deps_.recognise_operation(*job.tree->description());

@@ -63,9 +63,16 @@ absl::Status JobTree::Bad(const v1::Event& event, absl::string_view what) const 
 
 LeaseRecord* JobTree::LeaseOf(const std::string& work, int* kernel) {
   *kernel = KernelIndex(work);
-  if (*kernel >= 0) return kernels_[*kernel].finished_seq == 0 ? &leases_[*kernel] : nullptr;
-  return work == absl::StrCat(id_, "/describe") ? &describe_ : nullptr;
+  if (*kernel >= 0) {
+    const KernelRecord& record = kernels_[*kernel];
+    // A kernel is evaluated once, and one that would lead a search once more.
+    const bool again = is_search() && record.verdict == v1::VERDICT_CORRECT && record.again_seq == 0;
+    return record.finished_seq == 0 || again ? &leases_[*kernel] : nullptr;
+  }
+  return work == OwnWorkId() ? &own_lease_ : nullptr;
 }
+
+std::string JobTree::OwnWorkId() const { return absl::StrCat(id_, calibrates() ? "/calibrate" : "/describe"); }
 
 absl::Status JobTree::Apply(const v1::Event& event) {
   if (event.body_case() != v1::Event::kJobCreated && spec_.kind_case() == v1::JobSpec::KIND_NOT_SET) {
@@ -85,8 +92,12 @@ absl::Status JobTree::Apply(const v1::Event& event) {
       ApplyState(event.job_state(), event.time_unix_nanos());
       break;
     case v1::Event::kProblemDescribed:
-      describe_.leased = false;
+      own_lease_.leased = false;
       if (event.problem_described().error().empty()) description_ = event.problem_described().description();
+      break;
+    case v1::Event::kDeviceCalibrated:
+      own_lease_.leased = false;
+      calibrated_ = event.device_calibrated().error().empty();
       break;
     case v1::Event::kIdeasProposed:
       if (absl::Status status = ApplyIdeas(event); !status.ok()) return status;
@@ -100,7 +111,7 @@ absl::Status JobTree::Apply(const v1::Event& event) {
       if (lease == nullptr) return Bad(event, "leases what is not there or has ended");
       lease->worker = event.evaluation_leased().worker();
       lease->attempt = event.evaluation_leased().attempt();
-      if (!lease->leased && kernel >= 0) ++leased_;
+      if (!lease->leased && kernel >= 0) ++Leased(kernel);
       lease->leased = true;
       if (kernel >= 0) {
         kernels_[kernel].leased = true;
@@ -112,7 +123,7 @@ absl::Status JobTree::Apply(const v1::Event& event) {
       int kernel = -1;
       LeaseRecord* lease = LeaseOf(event.evaluation_requeued().kernel(), &kernel);
       if (lease == nullptr) return Bad(event, "requeues what is not there or has ended");
-      if (lease->leased && kernel >= 0) --leased_;
+      if (lease->leased && kernel >= 0) --Leased(kernel);
       lease->leased = false;
       if (lease->reasons.size() < kMaxReasons) lease->reasons.push_back(event.evaluation_requeued().reason());
       if (kernel >= 0) kernels_[kernel].leased = false;
@@ -148,8 +159,8 @@ void JobTree::ApplyState(const v1::JobStateChanged& change, int64_t time) {
   reason_ = change.reason();
   if (ended()) {
     finished_ = time;
-    leased_ = 0;
-    describe_.leased = false;
+    leased_ = leased_again_ = 0;
+    own_lease_.leased = false;
     for (auto& [kernel, lease] : leases_) {
       lease.leased = false;
       kernels_[kernel].leased = false;
@@ -162,8 +173,8 @@ void JobTree::ApplyState(const v1::JobStateChanged& change, int64_t time) {
       lease.attempt_base = lease.attempt;
       lease.reasons.clear();
     }
-    describe_.attempt_base = describe_.attempt;
-    describe_.reasons.clear();
+    own_lease_.attempt_base = own_lease_.attempt;
+    own_lease_.reasons.clear();
   }
   if (policy_ && (change.extra_rounds() > 0 || change.extra_evaluations() > 0)) {
     policy_->Extend(change.extra_rounds(), change.extra_evaluations());
@@ -227,7 +238,7 @@ absl::Status JobTree::ApplyFinished(const v1::Event& event) {
   const int index = KernelIndex(finished.kernel());
   if (index < 0) return Bad(event, "finishes a kernel that is not there");
   KernelRecord& kernel = kernels_[index];
-  if (kernel.finished_seq != 0) return Bad(event, "finishes a kernel for the second time");
+  if (kernel.finished_seq != 0) return ApplyAgain(index, event);
   if (kernel.leased) --leased_;
   kernel.leased = false;
   kernel.finished_seq = event.seq();
@@ -246,12 +257,37 @@ absl::Status JobTree::ApplyFinished(const v1::Event& event) {
       low = baseline.speedup_low();
       high = baseline.speedup_high();
     }
-    if (best_ < 0 || speedup > best_speedup_) {
+    if (is_search() && kernel.duplicate_of < 0) lead_.First(index, finished.result());
+    if (!is_search() && (best_ < 0 || speedup > best_speedup_)) {
       best_ = index;
       best_speedup_ = speedup;
       best_low_ = low;
       best_high_ = high;
     }
+  }
+  if (policy_) policy_->TellEvaluated(finished.kernel(), finished.result());
+  return absl::OkStatus();
+}
+
+// A second result: the kernel would lead its search and was measured again.
+absl::Status JobTree::ApplyAgain(int index, const v1::Event& event) {
+  const v1::EvaluationFinished& finished = event.evaluation_finished();
+  KernelRecord& kernel = kernels_[index];
+  if (!is_search() || !finished.confirmation() || kernel.again_seq != 0 || kernel.verdict != v1::VERDICT_CORRECT) {
+    return Bad(event, "finishes a kernel for the second time");
+  }
+  if (kernel.leased) --leased_again_;
+  kernel.leased = false;
+  kernel.again_seq = event.seq();
+  kernel.again_attempt = finished.attempt();
+  kernel.again = lead_.Again(index, finished.result());
+  leases_.erase(index);
+  if (kernel.again == measure::Second::kFailed) {
+    auto& verdicts = *counts_.mutable_verdicts();
+    if (--verdicts[kernel.verdict] == 0) verdicts.erase(kernel.verdict);
+    counts_.set_correct(counts_.correct() - 1);
+    kernel.verdict = finished.result().verdict();
+    ++verdicts[kernel.verdict];
   }
   if (policy_) policy_->TellEvaluated(finished.kernel(), finished.result());
   return absl::OkStatus();
@@ -267,8 +303,15 @@ v1::Job JobTree::Summary() const {
   job.set_finished_unix_nanos(finished_);
   *job.mutable_counts() = counts_;
   job.mutable_counts()->set_queued(ended() ? 0 : open_ - leased_);
-  job.mutable_counts()->set_running(leased_);
-  if (best_ >= 0) {
+  job.mutable_counts()->set_running(leased_ + leased_again_);
+  if (is_search() && lead_.Leader() >= 0) {
+    const measure::Figures figures = lead_.LeaderFigures();
+    job.set_best_node(KernelId(lead_.Leader()));
+    job.set_best_speedup(figures.speedup);
+    job.set_best_speedup_low(figures.low);
+    job.set_best_speedup_high(figures.high);
+    job.set_best_confirmed(lead_.LeaderConfirmed());
+  } else if (best_ >= 0) {
     job.set_best_node(KernelId(best_));
     job.set_best_speedup(best_speedup_);
     job.set_best_speedup_low(best_low_);

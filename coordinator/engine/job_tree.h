@@ -4,8 +4,10 @@
 // so both arrive at the same state. What is large stays in the journal and in blobs; here is what the engine needs to
 // decide, about 100 bytes a kernel.
 //
-// A kernel is the best when it is CORRECT with the highest speedup against the first baseline. One measurement is
-// trusted for that; where it may not be, a policy has the kernel measured again.
+// The best kernel of a search is the leader by common/measure/lead.h: measured twice, and ahead by more than the
+// device's resolution. The second measurement is a second EvaluationFinished of that kernel; both stay in the journal.
+// The best of an evaluation job, whose kernels somebody chose, is the CORRECT one with the highest speedup against the
+// first baseline.
 //
 // Owned by the engine's thread.
 #pragma once
@@ -21,6 +23,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/measure/lead.h"
 #include "coordinator/search/policy.h"
 #include "grove/v1/tree.pb.h"
 
@@ -33,11 +36,19 @@ struct KernelRecord {
   int32_t duplicate_of = -1;  // index
   int32_t attempt = 0;        // newest token
   int32_t finished_attempt = 0;
+  uint64_t again_seq = 0;  // its second EvaluationFinished, 0 = measured once
+  int32_t again_attempt = 0;
   v1::CandidateFormat format = v1::CANDIDATE_FORMAT_UNSPECIFIED;
-  v1::Verdict verdict = v1::VERDICT_UNSPECIFIED;
+  v1::Verdict verdict = v1::VERDICT_UNSPECIFIED;  // of the result that stands
+  measure::Second again = measure::Second::kNone;
   bool leased = false;
   bool survivor = false;
   bool explored = false;
+
+  // The EvaluationFinished whose result stands.
+  uint64_t result_seq() const {
+    return again == measure::Second::kLower || again == measure::Second::kFailed ? again_seq : finished_seq;
+  }
 };
 
 // What is known of the leases of work that has not ended; absent = never leased.
@@ -64,10 +75,13 @@ class JobTree {
   const std::string& idempotency_key() const { return key_; }
   const v1::EvaluationOptions& options() const {
     if (spec_.has_check_problem()) return spec_.check_problem().options();
+    if (spec_.has_calibrate()) return v1::EvaluationOptions::default_instance();
     return spec_.has_search() ? spec_.search().options() : spec_.eval().options();
   }
   bool is_search() const { return spec_.has_search(); }
   bool checks_problem() const { return spec_.has_check_problem(); }
+  bool calibrates() const { return spec_.has_calibrate(); }
+  bool calibrated() const { return calibrated_; }
   // Its first work is a description of the problem.
   bool wants_description() const { return is_search() || checks_problem(); }
   v1::JobState state() const { return state_; }
@@ -79,7 +93,13 @@ class JobTree {
   search::Policy* policy() { return policy_.get(); }
   const search::Policy* policy() const { return policy_.get(); }
   const std::optional<v1::ProblemDescription>& description() const { return description_; }
-  const LeaseRecord& describe() const { return describe_; }
+  // Of the job's own work, which is no kernel: a description of the problem, or a calibration.
+  const LeaseRecord& own_lease() const { return own_lease_; }
+  std::string OwnWorkId() const;
+
+  // The kernel of a search that is to be measured again before it may lead, -1 = none.
+  int WantedAgain() const { return is_search() ? lead_.Wanted() : -1; }
+  bool best_confirmed() const { return is_search() && lead_.LeaderConfirmed(); }
 
   const std::vector<KernelRecord>& kernels() const { return kernels_; }
   const std::vector<v1::IdeaNode>& ideas() const { return ideas_; }
@@ -107,6 +127,8 @@ class JobTree {
   absl::Status ApplyIdeas(const v1::Event& event);
   absl::Status ApplyKernel(const v1::Event& event);
   absl::Status ApplyFinished(const v1::Event& event);
+  absl::Status ApplyAgain(int index, const v1::Event& event);
+  int& Leased(int kernel) { return kernels_[kernel].finished_seq == 0 ? leased_ : leased_again_; }
   LeaseRecord* LeaseOf(const std::string& work, int* kernel);
 
   const std::string id_;
@@ -122,17 +144,20 @@ class JobTree {
   uint64_t last_seq_ = 0;
   std::unique_ptr<search::Policy> policy_;
   std::optional<v1::ProblemDescription> description_;
-  LeaseRecord describe_;
+  LeaseRecord own_lease_;
+  bool calibrated_ = false;
   std::vector<KernelRecord> kernels_;
   std::vector<v1::IdeaNode> ideas_;
   std::vector<uint64_t> idea_seqs_;
   std::vector<std::vector<int>> kernels_of_idea_;
   std::vector<int32_t> order_;
-  absl::flat_hash_map<int, LeaseRecord> leases_;  // of kernels without a verdict that were ever leased
+  absl::flat_hash_map<int, LeaseRecord> leases_;  // of kernels that wait for a result and were ever leased
   absl::flat_hash_map<absl::uint128, int32_t> by_normalised_;
-  int open_ = 0;    // kernels without a verdict
-  int leased_ = 0;  // of these
-  int best_ = -1;
+  int open_ = 0;          // kernels without a verdict
+  int leased_ = 0;        // of these
+  int leased_again_ = 0;  // kernels with a verdict
+  measure::Lead lead_;    // searches
+  int best_ = -1;         // other jobs
   double best_speedup_ = 0, best_low_ = 0, best_high_ = 0;
   v1::JobCounts counts_;
 };

@@ -233,11 +233,24 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
                    absl::StrCat("at most ", kMaxCandidates, " are accepted in one job; submit several"));
       }
       size_t total = eval.problem().source().size();
+      if (eval.has_rival()) {
+        if (absl::Status s = ValidateCandidate(eval.rival(), eval.options().device(), "the rival"); !s.ok()) return s;
+        if (eval.options().skip_timing()) {
+          return Bad("options.skip_timing", "a rival is there to be timed against", "leave out one of the two");
+        }
+        total += eval.rival().source().size();
+      }
       for (int i = 0; i < eval.candidates_size(); ++i) {
         const v1::Candidate& candidate = eval.candidates(i);
         std::string where = absl::StrCat("candidate ", i + 1);
         if (!candidate.name().empty()) absl::StrAppend(&where, " (", Utf8Prefix(candidate.name(), 64), ")");
         if (absl::Status s = ValidateCandidate(candidate, eval.options().device(), where); !s.ok()) return s;
+        const v1::DeviceKind needs = DeviceOfFormat(candidate.format()), rival = DeviceOfFormat(eval.rival().format());
+        if (needs != v1::DEVICE_KIND_UNSPECIFIED && rival != v1::DEVICE_KIND_UNSPECIFIED && needs != rival) {
+          return Bad(where,
+                     absl::StrCat("is for the device ", DeviceName(needs), ", and its rival for ", DeviceName(rival)),
+                     "compare kernels for one device");
+        }
         total += candidate.source().size();
       }
       if (total > kMaxJobBytes) {
@@ -246,11 +259,24 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
       }
       return absl::OkStatus();
     }
+    case v1::JobSpec::kCalibrate: {
+      const v1::CalibrateSpec& calibrate = spec.calibrate();
+      if (!v1::DeviceKind_IsValid(calibrate.device())) {
+        return Bad("calibrate.device", absl::StrCat("unknown value ", static_cast<int>(calibrate.device())),
+                   "use CPU or CUDA, or leave it out");
+      }
+      if (absl::Status s = CheckNumber(calibrate.max_seconds(), "calibrate.max_seconds", 3600); !s.ok()) return s;
+      if (calibrate.runs() < 0 || calibrate.runs() > kMaxCalibrationRuns) {
+        return Bad("calibrate.runs", absl::StrCat("is ", calibrate.runs()),
+                   absl::StrCat("it must be between 1 and ", kMaxCalibrationRuns, " (0 = 40)"));
+      }
+      return CheckText(calibrate.worker(), "calibrate.worker", 256);
+    }
     case v1::JobSpec::kCheckProblem:
       if (absl::Status s = CheckProblem(spec.check_problem().problem()); !s.ok()) return s;
       return CheckOptions(spec.check_problem().options());
     default:
-      return Bad("spec", "neither a search nor an evaluation nor a check of a problem", "set one of them");
+      return Bad("spec", "no search, evaluation, check of a problem or calibration", "set one of them");
   }
 }
 

@@ -11,8 +11,9 @@
 
 namespace grove::coordinator {
 
-inline constexpr size_t kMaxSourceBytes = 1 << 20;         // types.proto: problem and candidate
-inline constexpr size_t kMaxRecordingBytes = 16 << 20;     // tree.proto: GeneratorSpec.recording
+inline constexpr size_t kMaxSourceBytes = 1 << 20;      // types.proto: problem and candidate
+inline constexpr size_t kMaxRecordingBytes = 16 << 20;  // tree.proto: GeneratorSpec.recording
+inline constexpr int kMaxCalibrationRuns = 1000;
 inline constexpr int kMaxCandidates = 10'000;              // tree.proto: EvalSpec.candidates
 inline constexpr size_t kMaxJobBytes = size_t{128} << 20;  // one job's sources together: held in memory for one turn
 

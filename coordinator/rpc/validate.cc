@@ -191,8 +191,13 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request) {
                          candidate.name().empty() ? "" : absl::StrCat(" (", Quoted(candidate.name()), ")")),
             candidate));
       }
+      if (eval.has_rival()) GROVE_RETURN_IF_ERROR(CheckCandidate("the rival", eval.rival()));
       return CheckOptions(eval.options());
     }
+    case v1::JobSpec::kCalibrate:
+      GROVE_RETURN_IF_ERROR(CheckName("calibrate.worker", spec.calibrate().worker()));
+      GROVE_RETURN_IF_ERROR(NotNegative("calibrate.runs", spec.calibrate().runs()));
+      return NotNegative("calibrate.max_seconds", spec.calibrate().max_seconds());
     case v1::JobSpec::kCheckProblem:
       GROVE_RETURN_IF_ERROR(CheckProblem(spec.check_problem().problem()));
       return CheckOptions(spec.check_problem().options());

@@ -11,6 +11,7 @@ constexpr size_t kMaxReasons = 8;        // kept per piece of work: more than th
 constexpr size_t kLookahead = 64;        // places into one job's queue that are tried for a worker that fits
 constexpr size_t kMaxGoneWorkers = 256;  // disconnected workers that are still listed
 constexpr int kMaxCapacity = 1024;
+constexpr size_t kMaxHealth = 2000;
 
 template <typename T>
 void EraseValue(std::deque<T>& from, const T& value) {
@@ -193,7 +194,9 @@ HeartbeatOutcome Scheduler::Heartbeat(uint64_t session, const v1::WorkerHeartbea
   Worker& worker = workers_.at(id);
   worker.last_heard = now;
   worker.slot_state = heartbeat.slot_state().substr(0, 32);
+  worker.health = heartbeat.health().substr(0, kMaxHealth);
   worker.draining = heartbeat.draining();
+  if (heartbeat.has_calibration()) SetCalibration(id, heartbeat.calibration());
   for (const v1::Lease& lease : heartbeat.running()) {
     if (!Holds(id, lease)) {
       outcome.revoked.push_back(lease);
@@ -222,6 +225,16 @@ bool Scheduler::Usable(const Worker& worker, absl::Duration now) const {
          now - worker.last_heard < options_.lease;
 }
 
+bool Scheduler::Fits(v1::DeviceKind device, const std::string& wanted, const std::string& id, const Worker& worker) {
+  return DeviceFits(device, worker.hello.device().kind()) &&
+         (wanted.empty() || wanted == id || wanted == worker.hello.name());
+}
+
+void Scheduler::SetCalibration(const std::string& worker, const v1::Calibration& calibration) {
+  auto it = workers_.find(worker);
+  if (it != workers_.end()) *it->second.hello.mutable_device()->mutable_calibration() = calibration;
+}
+
 Scheduler::Worker* Scheduler::Pick(const Entry& entry, absl::Duration now, std::string* id) {
   const auto avoided = [&](const std::string& worker) {
     return std::find(entry.avoid.begin(), entry.avoid.end(), worker) != entry.avoid.end();
@@ -229,14 +242,14 @@ Scheduler::Worker* Scheduler::Pick(const Entry& entry, absl::Duration now, std::
   // A busy worker that has not failed this work is worth waiting for; one that has is taken when there is no other.
   bool others = false;
   for (const auto& [name, worker] : workers_) {
-    if (Usable(worker, now) && DeviceFits(entry.work.device, worker.hello.device().kind()) && !avoided(name)) {
+    if (Usable(worker, now) && Fits(entry.work.device, entry.work.worker, name, worker) && !avoided(name)) {
       others = true;
     }
   }
   Worker* best = nullptr;
   for (auto& [name, worker] : workers_) {
     if (!Usable(worker, now) || worker.leases >= worker.hello.capacity() || worker.not_before > now) continue;
-    if (!DeviceFits(entry.work.device, worker.hello.device().kind())) continue;
+    if (!Fits(entry.work.device, entry.work.worker, name, worker)) continue;
     if (others && avoided(name)) continue;
     if (best == nullptr ||
         int64_t{worker.leases} * best->hello.capacity() < int64_t{best->leases} * worker.hello.capacity()) {
@@ -417,10 +430,10 @@ absl::Duration Scheduler::NextDeadline(absl::Duration now) const {
   return next;
 }
 
-int Scheduler::FittingCapacity(v1::DeviceKind device, absl::Duration now) const {
+int Scheduler::FittingCapacity(v1::DeviceKind device, absl::Duration now, const std::string& wanted) const {
   int capacity = 0;
   for (const auto& [id, worker] : workers_) {
-    if (Usable(worker, now) && DeviceFits(device, worker.hello.device().kind())) capacity += worker.hello.capacity();
+    if (Usable(worker, now) && Fits(device, wanted, id, worker)) capacity += worker.hello.capacity();
   }
   return capacity;
 }
@@ -453,6 +466,7 @@ std::vector<WorkerView> Scheduler::Workers() const {
     view.session = worker.session;
     view.hello = worker.hello;
     view.slot_state = worker.slot_state;
+    view.health = worker.health;
     view.draining = worker.draining;
     view.last_heard = worker.last_heard;
     view.finished = worker.finished;

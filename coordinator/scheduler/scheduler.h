@@ -46,6 +46,7 @@ struct Work {
   std::string id;  // kernel node id or "<job>/describe"
   std::string job;
   v1::DeviceKind device = v1::DEVICE_KIND_UNSPECIFIED;  // unspecified = any
+  std::string worker;                                   // id or name of the only one that may do it; empty = any
   int attempts = 0;                                     // tokens given out so far
   int attempts_base = 0;  // of these, before the job was resumed: they do not count against max_attempts
   std::string last_worker;
@@ -95,6 +96,7 @@ struct WorkerView {
   uint64_t session = 0;   // 0 = not connected
   v1::WorkerHello hello;  // without leases
   std::string slot_state;
+  std::string health;
   bool draining = false;
   absl::Duration last_heard;
   int64_t finished = 0;
@@ -137,13 +139,15 @@ class Scheduler {
   absl::Duration NextDeadline(absl::Duration now) const;
 
   bool Has(const std::string& work) const { return works_.contains(work); }
-  // Slots of connected workers that take work of this device kind.
-  int FittingCapacity(v1::DeviceKind device, absl::Duration now) const;
+  // Slots of connected workers that take work of this device kind, and are the one of this id or name where given.
+  int FittingCapacity(v1::DeviceKind device, absl::Duration now, const std::string& worker = "") const;
   int QueuedOf(const std::string& job) const;
   int LeasedOf(const std::string& job) const;
   int64_t queued() const { return queued_; }
   int64_t leased() const { return static_cast<int64_t>(leases_.size()); }
   absl::Duration OldestQueuedAge(absl::Duration now) const;
+  // A worker's device was calibrated: what it says of itself from now on.
+  void SetCalibration(const std::string& worker, const v1::Calibration& calibration);
   std::vector<WorkerView> Workers() const;
 
  private:
@@ -161,6 +165,7 @@ class Scheduler {
     uint64_t session = 0;
     v1::WorkerHello hello;
     std::string slot_state = "idle";
+    std::string health;
     bool draining = false;
     absl::Duration last_heard;
     absl::Duration not_before;
@@ -182,6 +187,7 @@ class Scheduler {
   void Erase(const std::string& work);
   void WakePaused(absl::Duration now);
   bool Usable(const Worker& worker, absl::Duration now) const;
+  static bool Fits(v1::DeviceKind device, const std::string& wanted, const std::string& id, const Worker& worker);
   Worker* Pick(const Entry& entry, absl::Duration now, std::string* id);
   std::optional<Grant> MatchJob(const std::string& job, JobQueue& queue, absl::Duration now);
   absl::Duration Pause(int times) const;

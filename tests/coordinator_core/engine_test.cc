@@ -73,6 +73,26 @@ TEST_CASE("The same idempotency key gives the same job, also after a restart", "
   CHECK(Submitted(h, "b", {"int one;"}) != id);
 }
 
+TEST_CASE("The same idempotency key for other work is refused, also after a restart", "[engine]") {
+  Harness h;
+  const std::string id = Submitted(h, "a", {"int one;", "int two;", "int  one;"});
+  v1::SubmitJobRequest other_options = EvalJob("a", {"int one;", "int two;", "int  one;"});
+  other_options.mutable_spec()->mutable_eval()->mutable_options()->set_trials(7);
+  v1::SubmitJobRequest other_problem = EvalJob("a", {"int one;", "int two;", "int  one;"});
+  other_problem.mutable_spec()->mutable_eval()->mutable_problem()->mutable_source()->append("\n# changed\n");
+  for (int round = 0; round < 2; ++round) {
+    for (const v1::SubmitJobRequest& other :
+         {EvalJob("a", {"int one;", "int three;", "int  one;"}), EvalJob("a", {"int two;", "int one;", "int two;"}),
+          EvalJob("a", {"int one;", "int two;"}), other_options, other_problem}) {
+      const absl::Status refused = h.Submit(other).status();
+      CHECK(absl::IsFailedPrecondition(refused));
+      CHECK(absl::StrContains(refused.message(), id));
+    }
+    CHECK(h.Submit(EvalJob("a", {"int one;", "int two;", "int  one;"}))->job().id() == id);
+    h.Restart();
+  }
+}
+
 TEST_CASE("A bad submission is refused and leaves nothing behind", "[engine]") {
   Harness h;
   CHECK(absl::IsInvalidArgument(h.Submit(EvalJob("a", {""})).status()));

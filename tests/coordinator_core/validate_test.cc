@@ -20,7 +20,7 @@ TEST_CASE("A submission that makes no sense is refused with the field and the re
   const Case cases[] = {
       {"no key", [](auto& r) { r.clear_idempotency_key(); }, "idempotency_key"},
       {"a key with a blank", [](auto& r) { r.set_idempotency_key("0123456789 0123456789"); }, "idempotency_key"},
-      {"no kind", [](auto& r) { r.mutable_spec()->clear_kind(); }, "spec.search or spec.eval"},
+      {"no kind", [](auto& r) { r.mutable_spec()->clear_kind(); }, "set one of them"},
       {"no problem", [](auto& r) { r.mutable_spec()->mutable_eval()->clear_problem(); }, "problem.format"},
       {"an empty problem", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_source(); },
        "problem softmax"},
