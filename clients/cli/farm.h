@@ -23,7 +23,7 @@ struct FarmOptions {
   std::vector<std::string> coordinator_flags;  // further ones, such as --tls-cert
   std::vector<std::string> worker_flags;
   std::vector<std::string> secret_variables;  // of our environment: kept from the workers beside what looks like one
-  std::string bin_dir;  // where grove-coordinator and grove-worker are
+  std::string bin_dir;                        // where grove-coordinator and grove-worker are
   client::Cancellation* cancellation = nullptr;
   std::function<void(absl::string_view)> say;  // from any thread: a child died, was started again, was given up
 };

@@ -43,7 +43,8 @@ struct CallOptions {
 struct WatchOptions {
   uint64_t after_seq = 0;      // only events after this one
   bool with_progress = false;  // also EvaluationProgress, which has no sequence number and is not repeated
-  // How long to go on trying to attach again, counted from when the coordinator went away. 60 s: a coordinator that is restarted by hand or by systemd is back within that.
+  // How long to go on trying to attach again, counted from when the coordinator went away. 60 s: a coordinator that is
+  // restarted by hand or by systemd is back within that.
   absl::Duration reattach_for = absl::Seconds(60);
   Cancellation* cancellation = nullptr;
   // Told before each attempt to attach again: why, and how much patience is left. May be empty.

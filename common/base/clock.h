@@ -1,4 +1,5 @@
-// Time as an argument, so that leases and back-off are tested without sleeping. tests/support/fake_clock.h has the fake.
+// Time as an argument, so that leases and back-off are tested without sleeping. tests/support/fake_clock.h has the
+// fake.
 #pragma once
 
 #include "absl/time/clock.h"

@@ -4,10 +4,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define GROVE_RETURN_IF_ERROR(expr)                     \
-  do {                                                  \
-    absl::Status grove_status_ = (expr);                \
-    if (!grove_status_.ok()) return grove_status_;      \
+#define GROVE_RETURN_IF_ERROR(expr)                \
+  do {                                             \
+    absl::Status grove_status_ = (expr);           \
+    if (!grove_status_.ok()) return grove_status_; \
   } while (false)
 
 #define GROVE_CONCAT_INNER_(a, b) a##b

@@ -21,7 +21,8 @@ struct Moments {
   float count, mean, m2;
 };
 
-// Chan, Golub and LeVeque (1979): nothing is subtracted that is larger than the deviations, so a large mean is harmless.
+// Chan, Golub and LeVeque (1979): nothing is subtracted that is larger than the deviations, so a large mean is
+// harmless.
 __device__ Moments Merge(Moments a, Moments b) {
   if (a.count == 0.0f || b.count == 0.0f) return a.count == 0.0f ? b : a;
   const float count = a.count + b.count, share = b.count / count, delta = b.mean - a.mean;
@@ -33,7 +34,8 @@ __device__ Moments BlockMerge(Moments v) {
   __shared__ Moments warps[kThreads / 32];
   for (int round = 0; round < 2; ++round) {
     for (int lane = 16; lane > 0; lane /= 2) {
-      v = Merge(v, {__shfl_xor_sync(~0u, v.count, lane), __shfl_xor_sync(~0u, v.mean, lane), __shfl_xor_sync(~0u, v.m2, lane)});
+      v = Merge(v, {__shfl_xor_sync(~0u, v.count, lane), __shfl_xor_sync(~0u, v.mean, lane),
+                    __shfl_xor_sync(~0u, v.m2, lane)});
     }
     if (round == 1) break;
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = v;
@@ -65,7 +67,8 @@ __global__ void __launch_bounds__(kThreads) Statistics(const float4* x) {
   if (threadIdx.x == 0) partial[row][slice] = all;
 }
 
-__global__ void __launch_bounds__(kThreads) Normalise(const float4* x, const float4* weight, const float4* bias, float4* y) {
+__global__ void __launch_bounds__(kThreads)
+    Normalise(const float4* x, const float4* weight, const float4* bias, float4* y) {
   const int row = blockIdx.x % kRows, slice = blockIdx.x / kRows;
   Moments all = {0.0f, 0.0f, 0.0f};
   for (int i = threadIdx.x; i < kSlices; i += kThreads) all = Merge(all, partial[row][i]);

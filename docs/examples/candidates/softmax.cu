@@ -27,7 +27,8 @@ __global__ void __launch_bounds__(kThreads) Softmax(const float4* x, float4* y) 
   for (int i = threadIdx.x; i < kPacks; i += kThreads) {
     const float4 v = row[i];
     const float top = fmaxf(r.top, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
-    r = {top, r.sum * __expf(r.top - top) + __expf(v.x - top) + __expf(v.y - top) + __expf(v.z - top) + __expf(v.w - top)};
+    r = {top,
+         r.sum * __expf(r.top - top) + __expf(v.x - top) + __expf(v.y - top) + __expf(v.z - top) + __expf(v.w - top)};
   }
   for (int round = 0; round < 2; ++round) {
     for (int lane = 16; lane > 0; lane /= 2) {

@@ -1,5 +1,5 @@
-// Takes all device memory it can get, keeps it, and computes nothing: it must end with a verdict of its own, and the memory must be back
-// for the next evaluation.
+// Takes all device memory it can get, keeps it, and computes nothing: it must end with a verdict of its own, and the
+// memory must be back for the next evaluation.
 #include <grove/kernel.h>
 
 GROVE_KERNEL(args) {

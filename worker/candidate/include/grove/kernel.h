@@ -45,7 +45,7 @@ typedef struct {
   int32_t ndim;
   DLDataType dtype;
   int64_t* shape;
-  int64_t* strides; /* in elements; never NULL here */
+  int64_t* strides;     /* in elements; never NULL here */
   uint64_t byte_offset; /* always 0 here */
 } DLTensor;
 #endif
@@ -53,20 +53,19 @@ typedef struct {
 #define GROVE_KERNEL_ABI 1
 
 typedef struct grove_args {
-  uint32_t abi;         /* GROVE_KERNEL_ABI of the caller */
-  uint32_t size;        /* sizeof(grove_args) of the caller; fields are only ever added at the end */
+  uint32_t abi;  /* GROVE_KERNEL_ABI of the caller */
+  uint32_t size; /* sizeof(grove_args) of the caller; fields are only ever added at the end */
   int32_t num_inputs;
   int32_t num_outputs;
   const DLTensor* inputs;
   const DLTensor* outputs;
-  void* stream;         /* cudaStream_t, NULL on the CPU */
-  int32_t num_threads;  /* CPU: threads the kernel may use */
+  void* stream;        /* cudaStream_t, NULL on the CPU */
+  int32_t num_threads; /* CPU: threads the kernel may use */
   int32_t reserved;
 } grove_args;
 
 #ifdef __cplusplus
-#define GROVE_KERNEL(args) \
-  extern "C" __attribute__((visibility("default"))) int grove_kernel(const grove_args* args)
+#define GROVE_KERNEL(args) extern "C" __attribute__((visibility("default"))) int grove_kernel(const grove_args* args)
 #else
 #define GROVE_KERNEL(args) __attribute__((visibility("default"))) int grove_kernel(const grove_args* args)
 #endif
