@@ -215,6 +215,10 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
     WorkerMetrics* metrics = metrics_pointer.load();
     return metrics != nullptr ? metrics->SlotState() : std::string("idle");
   };
+  farm.health = [&] {
+    WorkerMetrics* metrics = metrics_pointer.load();
+    return metrics != nullptr ? metrics->DeviceHealth() : std::string();
+  };
   farm.on_refused = [&](const absl::Status&) {
     refused.store(true);
     (*lifecycle)->Wake();

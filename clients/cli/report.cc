@@ -340,7 +340,14 @@ std::string RenderWorkers(absl::Span<const v1::WorkerStatus> workers) {
                     absl::StrFormat("%.1f s", worker.last_heartbeat_seconds()), OneLine(worker.version()),
                     OneLine(absl::StrJoin(worker.sandbox_layers(), " "))});
   }
-  return Table({"WORKER", "NAME", "DEVICE", "STATE", "LEASES", "DONE", "HEARTBEAT", "VERSION", "SANDBOX"}, rows);
+  std::string out = Table(
+      {"WORKER", "NAME", "DEVICE", "STATE", "LEASES", "DONE", "HEARTBEAT", "VERSION", "SANDBOX"}, rows);
+  // Too long for a column, and not to be overlooked.
+  for (const v1::WorkerStatus& worker : workers) {
+    if (!worker.health().empty())
+      absl::StrAppend(&out, OneLine(worker.worker_id()), ": ", OneLine(worker.health()), "\n");
+  }
+  return out;
 }
 
 std::string RenderBank(absl::Span<const v1::BankEntry> entries, int64_t now_unix_nanos) {

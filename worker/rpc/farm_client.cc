@@ -176,7 +176,14 @@ class GrpcFarmClient final : public FarmClient {
     next_attempt_ = std::chrono::steady_clock::now();
     for (;;) {
       News news = Wait();
-      for (v1::WorkResult& result : news.results) Keep(std::move(result));
+      for (v1::WorkResult& result : news.results) {
+        // What failed may have cost the device: the coordinator is told how it is before it gives the work out again.
+        if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure && session_ != nullptr &&
+            session_->welcomed) {
+          session_->heartbeat_due = true;
+        }
+        Keep(std::move(result));
+      }
       for (auto& [key, progress] : news.progress) {
         if (assigned_.count(key) > 0) progress_[key] = std::move(progress);
       }
@@ -449,6 +456,8 @@ class GrpcFarmClient final : public FarmClient {
     for (const LeaseKey& key : assigned_) *heartbeat.add_running() = LeaseOf(key);
     heartbeat.set_slot_state(options_.slot_state ? options_.slot_state() : pipeline_->Stats().slot_state);
     heartbeat.set_draining(draining_);
+    heartbeat.set_health(options_.health ? options_.health() : pipeline_->Stats().health);
+    RepairUtf8(heartbeat);
   }
 
   bool FillResult() {

@@ -42,6 +42,7 @@ struct FarmClientOptions {
   uint64_t seed = 0;  // of the jitter
   // For heartbeats; must not block. Not set = Pipeline::Stats(), which a page of metrics would have to share.
   std::function<std::string()> slot_state;
+  std::function<std::string()> health;  // WorkerHeartbeat.health; likewise
   // The coordinator refused this worker for good (another protocol version): called once, on the client's thread, which
   // then stops connecting.
   std::function<void(const absl::Status&)> on_refused;

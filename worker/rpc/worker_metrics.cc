@@ -24,6 +24,8 @@ PipelineStats WorkerMetrics::Read() {
 
 std::string WorkerMetrics::SlotState() { return Read().slot_state; }
 
+std::string WorkerMetrics::DeviceHealth() { return Read().health; }
+
 metrics::Families WorkerMetrics::Collect() {
   const PipelineStats stats = Read();
   const FarmClientStats farm = client_.Stats();
@@ -58,6 +60,17 @@ metrics::Families WorkerMetrics::Collect() {
   metrics::AddCounter(families, "grove_worker_verdicts_total", "Verdicts by kind.", verdicts);
   counter("grove_worker_infrastructure_failures_total", "Work that ended without a verdict.",
           stats.infrastructure_failures_total);
+  counter("grove_worker_device_faults_total", "Faults after which the device had to prove itself.",
+          stats.health_counts.faults);
+  counter("grove_worker_canaries_total", "Runs of the program whose answer is known.", stats.health_counts.canaries);
+  counter("grove_worker_canary_failures_total", "Of these, those that failed.", stats.health_counts.canary_failures);
+  counter("grove_worker_quarantines_total", "Times that the device was taken out of service.",
+          stats.health_counts.quarantines);
+  metrics::Samples xids;
+  for (const auto& [xid, count] : stats.health_counts.xids) {
+    xids.push_back({{{"xid", absl::StrCat(xid)}}, static_cast<double>(count)});
+  }
+  metrics::AddCounter(families, "grove_worker_xids_total", "Errors that the GPU's driver reported, by number.", xids);
   metrics::Samples layers;
   for (const auto& [layer, active] : stats.sandbox_layers) layers.push_back({{{"layer", layer}}, active ? 1.0 : 0.0});
   metrics::AddGauge(families, "grove_worker_sandbox_layer_active", "1 when the layer of the sandbox is active.",
@@ -89,7 +102,9 @@ absl::Status WorkerMetrics::Health() {
     return absl::UnavailableError(absl::StrCat("no session with the coordinator",
                                                farm.last_error.empty() ? "" : absl::StrCat(": ", farm.last_error)));
   }
-  if (Read().slot_state == "quarantined") return absl::UnavailableError("the device is quarantined");
+  if (Read().slot_state == "quarantined") {
+    return absl::UnavailableError(absl::StrCat("the device is ", Read().health));
+  }
   return absl::OkStatus();
 }
 

@@ -20,6 +20,7 @@ class WorkerMetrics {
   // OK when a coordinator has welcomed this worker and its device is not quarantined.
   absl::Status Health();
   std::string SlotState();
+  std::string DeviceHealth();  // WorkerHeartbeat.health
 
  private:
   PipelineStats Read();
