@@ -1,0 +1,79 @@
+// `grove audit` from end to end: the corpus is stopped, and a trick that is not is named.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/scene.h"
+
+namespace grove::e2e {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kWholeCorpus = 1500;  // seconds; two minutes on two processors that have nothing else to do
+
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string Manifest(const std::string& id, const std::string& more) {
+  return "id = \"" + id +
+         "\"\ntitle = \"A title\"\nwhat = \"What\"\nsource = \"ours\"\nlayer = \"judge\"\nproblem = " + "\"relu\"\n" +
+         more;
+}
+
+TEST_CASE("Every known trick is stopped on the CPU and no honest kernel is rejected", "[audit][corpus]") {
+  Scene scene;
+  const Ended ended = scene.StartGrove({"audit", "--device", "cpu", "--json"})->Wait(kWholeCorpus);
+  const json document = json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
+  INFO(ended.err);
+  REQUIRE(document.is_object());
+  for (const json& one : document["cases"]) {
+    if (one["state"] == "good" || one["state"] == "other_device") continue;
+    for (const json& attempt : one["attempts"]) {
+      if (attempt["good"] == true) continue;
+      UNSCOPED_INFO(one["id"] << " " << one["state"] << " " << attempt.dump());
+    }
+    CHECK(one["state"] == "known_miss");
+  }
+  CHECK(ended.code == 0);
+  CHECK(document["exploits"]["cases"].get<int>() >= 70);
+  CHECK(document["controls"]["cases"].get<int>() >= 30);
+}
+
+TEST_CASE("A trick that works and an honest kernel that is rejected are named, and the audit fails", "[audit]") {
+  Scene scene;
+  const std::string honest = ReadText(TestCase("relu.cpp")), wrong = ReadText(TestCase("wrong.cpp"));
+  scene.Write("corpus/problems/relu.py", ReadText(TestCase("relu.py")));
+  scene.Write("corpus/replay/C01-works/manifest.toml", Manifest("C01", "expect = [\"WRONG\"]"));
+  scene.Write("corpus/replay/C01-works/a.cpp", honest);
+  scene.Write("corpus/replay/C02-stopped/manifest.toml", Manifest("C02", "expect = [\"WRONG\"]\nthen = \"H02\""));
+  scene.Write("corpus/replay/C02-stopped/a.cpp", wrong);
+  scene.Write("corpus/controls/H01-rejected/manifest.toml", Manifest("H01", ""));
+  scene.Write("corpus/controls/H01-rejected/a.cpp", wrong);
+  scene.Write("corpus/controls/H02-honest/manifest.toml", Manifest("H02", ""));
+  scene.Write("corpus/controls/H02-honest/a.cpp", honest);
+  const std::string corpus = scene.Path("corpus");
+  const Ended ended = scene.Grove({"audit", "--device", "cpu", "--corpus", corpus});
+  CHECK(ended.code == 1);
+  CHECK(Contains(ended.out, "MISSED   C01 a.cpp"));
+  CHECK(Contains(ended.out, "REJECTED H01 a.cpp"));
+  CHECK(Contains(ended.out, "1 of 2 exploits stopped, 1 of 2 honest controls rejected"));
+  const json document = scene.Document({"audit", "--device", "cpu", "--corpus", corpus, "--case", "C02"}, 0);
+  CHECK(document["schema"] == "grove.v1/audit");
+  CHECK(document["cases"].size() == 1);
+  REQUIRE(document["cases"][0]["attempts"].size() == 2);
+  CHECK(document["cases"][0]["attempts"][1]["after"] == true);
+  CHECK(document["cases"][0]["attempts"][1]["verdict"] == "CORRECT");
+}
+
+TEST_CASE("The corpus is listed without a coordinator, and what is not there is said", "[audit]") {
+  Scene scene;
+  const json list = scene.Document({"audit", "--list"}, 0);
+  CHECK(list["cases"].size() > 100);
+  CHECK(ReadText(scene.data() + "/journal.db").empty());
+  const Ended none = scene.Grove({"audit", "--case", "Q99"});
+  CHECK(none.code == 2);
+  CHECK(Contains(none.err, "no case Q99"));
+  CHECK(scene.Grove({"audit", "--corpus", scene.Path("nothing")}).code == 2);
+}
+
+}  // namespace
+}  // namespace grove::e2e
