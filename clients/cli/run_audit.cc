@@ -128,13 +128,18 @@ class Audit {
 
   // A line for each job where nothing is redrawn, and each miss as soon as it is seen.
   void Tell(const Submitted& current) {
-    size_t bad = 0;
-    for (size_t i = outcomes_.size() - current.batch->entries.size(); i < outcomes_.size(); ++i) {
-      if (outcomes_[i].entry.role != AuditEntry::Role::kTwin && !outcomes_[i].good) ++bad;
+    if (!context_.console->live()) {
+      context_.console->Message(
+          absl::StrCat(done_, "/", total_, " ", current.batch->spec.name(), " (", current.job, ")"));
     }
-    if (context_.console->live() && bad == 0) return;
-    context_.console->Message(absl::StrCat(done_, "/", total_, " ", current.batch->spec.name(), " (", current.job, ")",
-                                           bad == 0 ? "" : absl::StrCat(": ", bad, " not as it must be")));
+    for (size_t i = outcomes_.size() - current.batch->entries.size(); i < outcomes_.size(); ++i) {
+      const AuditOutcome& outcome = outcomes_[i];
+      if (outcome.entry.role == AuditEntry::Role::kTwin || outcome.good) continue;
+      const AuditCase& judged = corpus_.cases[outcome.entry.judged_case];
+      context_.console->Message(absl::StrCat("  ", judged.id, " (",
+                                             corpus_.cases[outcome.entry.file_case].files[outcome.entry.file].name,
+                                             "): ", outcome.seen, "; ", OneLine(outcome.why)));
+    }
   }
 
   const Context& context_;
@@ -196,16 +201,15 @@ ExitCode RunAudit(const Context& context, const AuditCommand& command) {
   Audit audit(context, session->get(), *corpus, *plan);
   const absl::Status ran = audit.Run();
   context.console->ClearBlock();
-  if (!ran.ok()) {
-    if (absl::IsCancelled(ran)) {
-      audit.CancelAll();
-      (*session)->Close(kEmbeddedPatience);
-      return ExitCode::kInterrupted;
-    }
+  // What was seen before an interruption is said all the same; the rest counts as not run.
+  const bool interrupted = absl::IsCancelled(ran);
+  if (interrupted) {
+    audit.CancelAll();
+  } else if (!ran.ok()) {
     return Fail(context, ran);
   }
   const AuditScore score = ScoreAudit(*corpus, *chosen, *kind, audit.outcomes());
-  const ExitCode code = ExitCodeOfAudit(score);
+  const ExitCode code = interrupted ? ExitCode::kInterrupted : ExitCodeOfAudit(score);
   AuditRun run;
   run.corpus_folder = *folder;
   run.device = DeviceKindName(*kind);
