@@ -2,8 +2,9 @@
 //
 // One thread owns all state. Every public method may be called from any thread, never blocks, and answers by callback
 // on the engine's thread after whatever it changed is durable (one SQLite transaction per turn of the loop, so that
-// many changes share one fsync). Model calls and blob compression run on executors and come back as messages. No gRPC,
-// no HTTP, no wall clock but the Clock it is given.
+// many changes share one fsync). Model calls run on executors and come back as messages. Blobs are compressed where they
+// are committed: zlib's fastest level takes 0.04 ms for a kernel of 8 KB and 4 ms for 1 MiB, beside an fsync of
+// milliseconds. No gRPC, no HTTP, no wall clock but the Clock it is given.
 #pragma once
 
 #include <cstdint>

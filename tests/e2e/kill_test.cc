@@ -272,6 +272,7 @@ TEST_CASE("Killed at any moment, a search goes on and a watcher is told everythi
   REQUIRE(submitted.is_object());
   const std::string job = submitted["job"];
   const auto watcher = scene.StartGrove({"watch", job, "--json"});
+  REQUIRE(Eventually([&] { return !watcher->Out().empty(); }));  // it is attached, and must stay so
   std::mt19937 random(seed);
   std::string log;
   const Ended ended = RunAndKill(scene, farm, command(key), random, 12, &log);
