@@ -668,6 +668,12 @@ const Ending& SandboxedProcess::Wait() {
   return ending_;
 }
 
+std::vector<pid_t> SandboxedProcess::Pids() const {
+  std::vector<pid_t> pids = cgroup_->Pids();
+  if (pids.empty() && inner_pid_ > 0) pids.push_back(inner_pid_);
+  return pids;
+}
+
 bool SandboxedProcess::CanHold() const { return host_->cgroups().freezer(); }
 
 void SandboxedProcess::SetBounds(const Bounds& bounds) {

@@ -154,6 +154,8 @@ class SandboxedProcess {
   // states.
   absl::Status Hold(bool held) { return cgroup_->Freeze(held); }
   bool CanHold() const;
+  // Processor time of all inside so far; negative where there is no control group that counts it.
+  double CpuSeconds() const { return cgroup_->Usage().cpu_seconds; }
 
   // New bounds for a program that was started ahead of its work; times count from now.
   void SetBounds(const Bounds& bounds);
@@ -162,6 +164,8 @@ class SandboxedProcess {
   absl::StatusOr<std::string> ReadTmpFile(const std::string& path, int64_t max_bytes);
 
   pid_t pid() const { return inner_pid_; }  // pid 1 of the sandbox, seen from here
+  // All processes inside, seen from here; pid 1 alone where there is no control group.
+  std::vector<pid_t> Pids() const;
 
  private:
   SandboxedProcess() = default;
