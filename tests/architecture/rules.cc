@@ -32,7 +32,7 @@ const std::vector<LibraryRule>& LibraryRules() {
        {"cuda.h", "cuda_*", "cuda/*", "cublas*", "cudnn*", "curand*", "cufft*", "cusparse*", "nvrtc*", "nvml.h",
         "mma.h", "cooperative_groups*", "cub/*", "thrust/*", "cutlass/*"},
        {"worker/candidate/", "worker/judge/", "worker/device/"}},
-      {"torch", {"torch/*", "ATen/*", "c10/*", "caffe2/*"}, {"worker/judge/"}},
+      {"torch", {"torch/*", "ATen/*", "c10/*", "caffe2/*"}, {"worker/judge/", "worker/candidate/torch_lite/"}},
       {"Python", {"Python.h", "pybind11/*"}, {"worker/judge/"}},
       {"libcurl", {"curl/*"}, {"coordinator/llm/"}},
       {"SQLite", {"sqlite3.h", "sqlite3ext.h"}, {"coordinator/store/"}},
@@ -226,7 +226,7 @@ std::vector<Violation> CheckIncludes(const std::string& file, absl::string_view 
 std::vector<Violation> CheckPython(const std::string& file, absl::string_view source) {
   std::vector<Violation> out;
   // record_extensions.py has a candidate's load_inline build itself, inside the build sandbox.
-  if (!IsProduct(file) || Under(file, {"worker/judge/", "worker/candidate/", "worker/build/record_extensions.py"}))
+  if (!IsProduct(file) || Under(file, {"worker/judge/", "worker/candidate/", "worker/build/record_extensions.py", "worker/build/torch_lite_build.py"}))
     return out;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(source, '\n')) {

@@ -301,5 +301,51 @@ TEST_CASE("load_inline of a KernelBench candidate is built ahead and comes from 
   CHECK(left.verdict == v1::VERDICT_BUILD_FAILED);
 }
 
+TEST_CASE("An extension built with the small headers does to the letter what one built with PyTorch's own does",
+          "[build][torch_lite]") {
+  auto python = device::FindPython("", "");
+  if (!python.ok()) {
+    WARN("no Python with torch on this machine");
+    return;
+  }
+  Bench bench;
+  TorchGlueOptions options{GROVE_LIBEXEC, *python, *bench.options().cxx, ""};
+  const std::string folder = absl::StrCat(bench.options().cache_dir, "/torch-glue");
+  const auto glue = FindOrMakeTorchGlue(options, {absl::StrCat(folder, "-none"), folder});
+  INFO(glue.status());
+  REQUIRE(glue.ok());
+  // Made once.
+  const auto made = std::filesystem::last_write_time(*glue);
+  REQUIRE(FindOrMakeTorchGlue(options, {folder}).value() == *glue);
+  CHECK(std::filesystem::last_write_time(*glue) == made);
+  CHECK_FALSE(std::filesystem::exists(absl::StrCat(folder, "-none")));
+  options.cxx.version += " (another)";
+  CHECK(TorchGlueKey(options).value() != std::filesystem::path(*glue).stem().string());
+
+  auto checked = device::RunTool({python->path, GROVE_LITE_CHECK, GROVE_LIBEXEC, *glue},
+                                 {"PATH=/usr/bin:/bin", "HOME=/tmp", absl::StrCat("CXX=", bench.options().cxx->path)},
+                                 absl::Seconds(170));
+  REQUIRE(checked.ok());
+  INFO(checked->out << checked->err);
+  CHECK(checked->exit_code == 0);
+  CHECK_THAT(checked->out, Catch::StartsWith("same"));
+
+  // The builder takes that way by itself, and says so; what does not fit goes the other way and says why.
+  bench.options().python = *python;
+  bench.options().glue_folders = {folder};
+  const std::string head = "from torch.utils.cpp_extension import load_inline\n";
+  const BuildOutcome small = bench.Build(
+      head + "x = load_inline('x', 'torch::Tensor f(torch::Tensor a) { return a + 1; }', functions=['f'])\n",
+      v1::CANDIDATE_FORMAT_KERNELBENCH);
+  INFO(small.report.DebugString() << small.reason);
+  REQUIRE(small.report.ok());
+  CHECK_THAT(small.report.command(), Catch::Contains("x: small headers"));
+  const BuildOutcome wrong =
+      bench.Build(head + "x = load_inline('x', 'torch::Tensor f(torch::Tensor a) { return no_such; }')\n",
+                  v1::CANDIDATE_FORMAT_KERNELBENCH);
+  CHECK(wrong.verdict == v1::VERDICT_BUILD_FAILED);
+  CHECK_THAT(wrong.report.log(), Catch::Contains("no_such") && !Catch::Contains("grove_torch_lite"));
+}
+
 }  // namespace
 }  // namespace grove::build

@@ -156,6 +156,11 @@ void AppendUnique(std::vector<std::string>* to, const std::vector<std::string>& 
   }
 }
 
+// Only decides whether the small headers are got ready.
+bool WantsGlue(const std::string& source) {
+  return absl::StrContains(source, "load_inline(") || absl::StrContains(source, "torch/extension.h");
+}
+
 std::string CpuFlagsHash() {
   std::ifstream file("/proc/cpuinfo");
   std::string line, name, flags;
@@ -183,6 +188,17 @@ absl::StatusOr<std::unique_ptr<Builder>> Builder::Create(BuilderOptions options)
         absl::StrCat("grove/kernel.h is missing from this installation: ", header.status().message()));
   }
   builder->kernel_header_ = *std::move(header);
+  if (builder->options_.glue_folders.empty()) {
+    builder->options_.glue_folders = {absl::StrCat(builder->options_.cache_dir, "/torch-glue")};
+  }
+  // What turns a candidate's calls into objects is part of what the objects depend on.
+  for (const char* name : {"record_extensions.py", "extension_key.py"}) {
+    auto text = ReadFile(absl::StrCat(builder->options_.libexec_dir, "/", name), 1 << 20);
+    if (text.ok()) builder->support_ = Sha256HexOfParts({builder->support_, *text});
+  }
+  if (auto glue = builder->GlueOptions(); glue.has_value()) {
+    if (auto key = TorchGlueKey(*glue); key.ok()) builder->support_ = Sha256HexOfParts({builder->support_, *key});
+  }
   return builder;
 }
 
@@ -211,11 +227,34 @@ std::string Builder::KeyOf(const v1::Candidate& c) const {
       absl::StrCat(options_.cxx ? options_.cxx->version : "", "|", options_.nvcc ? options_.nvcc->version : "");
   if (python && options_.python) {
     absl::StrAppend(&tools, "|", options_.python->path, "|", options_.python->version, "|",
-                    options_.python->torch_version);
+                    options_.python->torch_version, "|", support_);
   }
   const bool native_cpu = c.format() != v1::CANDIDATE_FORMAT_CUDA;
   return Sha256HexOfParts({absl::StrCat(c.format()), c.source(), python ? "" : absl::StrJoin(NativeArguments(c), "\n"),
                            tools, options_.device.arch(), native_cpu ? machine_ : "", kernel_header_, kVersion});
+}
+
+std::optional<TorchGlueOptions> Builder::GlueOptions() const {
+  if (!options_.python || !options_.cxx) return std::nullopt;
+  TorchGlueOptions glue{options_.libexec_dir, *options_.python, *options_.cxx, ""};
+  if (options_.python->torch_cuda && options_.nvcc) glue.cuda_home = options_.nvcc->home;
+  return glue;
+}
+
+std::string Builder::TorchGlue() {
+  std::lock_guard<std::mutex> lock(glue_mutex_);
+  if (glue_.has_value()) return *glue_;
+  glue_ = "";
+  if (auto options = GlueOptions(); options.has_value()) {
+    auto made = FindOrMakeTorchGlue(*options, options_.glue_folders);
+    if (made.ok()) {
+      glue_ = *made;
+    } else {
+      LogWarning("build", "extensions are built with PyTorch's full headers, which is slow: ",
+                 std::string(made.status().message()));
+    }
+  }
+  return *glue_;
 }
 
 std::string Builder::Scrub(std::string log) const {
@@ -444,6 +483,14 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
   spec.read_only = python.folders;
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/record_extensions.py"));
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/extension_key.py"));
+  spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/torch_lite_build.py"));
+  if (const std::string glue = WantsGlue(candidate.source()) ? TorchGlue() : ""; !glue.empty()) {
+    const std::string lite = absl::StrCat(options_.libexec_dir, "/torch_lite");
+    spec.argv.push_back(lite);
+    spec.argv.push_back(glue);
+    spec.read_only.push_back(lite);
+    spec.read_only.push_back(glue);
+  }
   std::string path = std::filesystem::path(python.path).parent_path().string();
   spec.env = {"HOME=/tmp",
               "TMPDIR=/tmp",
@@ -516,6 +563,7 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
     return outcome;
   }
   int64_t left = limits.build_output_bytes();
+  std::vector<std::string> how;
   for (const nlohmann::json& item : parsed["extensions"]) {
     BuiltObject object;
     std::string file;
@@ -545,9 +593,13 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
       return outcome;
     }
     left -= static_cast<int64_t>(content->size());
+    if (item.contains("how") && item["how"].is_string()) {
+      how.push_back(absl::StrCat(object.name, ": ", Scrub(item["how"].get<std::string>().substr(0, 400))));
+    }
     object.content = *std::move(content);
     outcome.objects.push_back(std::move(object));
   }
+  if (!how.empty()) report.set_command(absl::StrCat(report.command(), "; ", absl::StrJoin(how, "; ")));
   report.set_ok(true);
   return outcome;
 }

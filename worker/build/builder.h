@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "grove/v1/types.pb.h"
 #include "worker/build/build_cache.h"
+#include "worker/build/torch_glue.h"
 #include "worker/device/toolchain.h"
 #include "worker/sandbox/sandbox.h"
 
@@ -26,7 +27,8 @@ struct BuilderOptions {
   std::optional<device::Python> python;
   std::string cxx_missing, nvcc_missing, python_missing;  // why, for people
   std::string include_dir;                                // holds grove/kernel.h
-  std::string libexec_dir;                                // record_extensions.py, extension_key.py
+  std::string libexec_dir;                // record_extensions.py, extension_key.py, torch_lite_build.py, torch_lite/
+  std::vector<std::string> glue_folders;  // torch_glue.h; empty = one in cache_dir
   std::string cache_dir;
   int64_t cache_bytes = int64_t{4} << 30;
 };
@@ -63,14 +65,20 @@ class Builder {
   std::vector<std::string> NativeArguments(const v1::Candidate& candidate) const;
   std::string Scrub(std::string log) const;
   std::string KeyOf(const v1::Candidate& candidate) const;
+  std::optional<TorchGlueOptions> GlueOptions() const;
+  // Path of the small headers' glue, made at the first call; empty where there is none, which the log says once.
+  std::string TorchGlue();
 
-  const BuilderOptions options_;
+  BuilderOptions options_;  // not changed after Create
   std::string kernel_header_;
   std::string machine_;  // what -march=native depends on
+  std::string support_;  // hash of the files that build extensions
   BuildCache cache_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::string> building_;
+  std::mutex glue_mutex_;
+  std::optional<std::string> glue_;
 };
 
 // True when the text makes a build of extensions worth trying. Only decides whether one is tried.

@@ -8,7 +8,9 @@ Calls that importing the file does not reach (in ModelNew.__init__, in a functio
 its syntax tree and built as well, when their arguments can be had without running the function: from names of the
 module, literals, defaults of parameters, and assignments before the call.
 
-usage: record_extensions.py CANDIDATE OUTPUT_DIR     writes OUTPUT_DIR/manifest.json and the objects
+With LITE and GLUE, builds try the small headers first (torch_lite_build.py).
+
+usage: record_extensions.py CANDIDATE OUTPUT_DIR [LITE GLUE]     writes OUTPUT_DIR/manifest.json and the objects
 exit:  0 done (the candidate's own exceptions do not count: its process will show them), 10 an extension did not build
 """
 
@@ -133,6 +135,7 @@ def main():
     candidate, output = sys.argv[1:3]
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from extension_key import extension_key
+    from torch_lite_build import LiteBuilder
 
     sys.path.pop(0)
     import torch.utils.cpp_extension as cpp_extension
@@ -142,6 +145,8 @@ def main():
     real_inline, real_load = cpp_extension.load_inline, cpp_extension.load
     keys = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths", "with_cuda")
     built = {}
+    if len(sys.argv) > 4:
+        LiteBuilder(cpp_extension, sys.argv[3], sys.argv[4], lambda how: built.update(how=how))
 
     def found(module_name, path, *rest):
         # In place of the import: where torch left the object, and under which name it was compiled.
@@ -165,7 +170,7 @@ def main():
                 os._exit(EXIT_BUILD_FAILED)
             file = f"{len(built_by_key)}.so"
             shutil.copyfile(built["path"], os.path.join(output, file))
-            built_by_key[key] = {"key": key, "name": built["name"], "file": file}
+            built_by_key[key] = {"key": key, "name": built["name"], "file": file, "how": built.get("how", "full headers")}
         recorded.append(built_by_key[key])
         return Placeholder(name)
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <deque>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -18,6 +19,7 @@
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "worker/build/torch_glue.h"
 #include "worker/device/nvml.h"
 #include "worker/device/toolchain.h"
 #include "worker/pipeline/programs.h"
@@ -194,6 +196,19 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
     }
   }
   GROVE_RETURN_IF_ERROR(RunStep("configuring", configure, out));
+  // Beside the rest: one file that takes as long as they do. Without it extensions build slowly, and all else works.
+  absl::StatusOr<std::string> glue = absl::UnknownError("");
+  std::thread glue_thread([&] {
+    build::TorchGlueOptions wanted{options.paths.libexec_dir, *python, *cxx,
+                                   python->torch_cuda && nvcc.ok() ? nvcc->home : ""};
+    glue = build::FindOrMakeTorchGlue(wanted, {absl::StrCat(base, "/torch-glue")});
+  });
+  struct Join {
+    std::thread& thread;
+    ~Join() {
+      if (thread.joinable()) thread.join();
+    }
+  } join{glue_thread};
   say("building");
   const int jobs = options.jobs > 0 ? options.jobs : sandbox::UsableThreads();
   GROVE_RETURN_IF_ERROR(RunStep("building", {cmake, "--build", build, "--parallel", absl::StrCat(jobs)}, out));
@@ -220,6 +235,9 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
   fs::remove_all(old, error);
   fs::remove_all(build, error);
   fs::remove_all(staged, error);
+  glue_thread.join();
+  say(glue.ok() ? absl::StrCat("glue      ", *glue, " (extensions build with small headers)")
+                : absl::StrCat("glue      none, extensions build slowly: ", std::string(glue.status().message())));
   say(absl::StrCat("done      ", final_dir));
   return absl::OkStatus();
 }
