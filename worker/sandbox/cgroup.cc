@@ -193,6 +193,10 @@ bool EnableV2(const std::string& base) {
 
 std::unique_ptr<CgroupHost> CgroupHost::Detect() {
   auto host = std::make_unique<CgroupHost>();
+  if (const char* wanted = getenv("GROVE_CGROUPS"); wanted != nullptr && absl::string_view(wanted) == "off") {
+    host->evidence_ = "control groups are switched off by GROVE_CGROUPS";
+    return host;
+  }
   const Mounts mounts = ReadMounts();
   if (!mounts.v2.empty()) {
     std::vector<std::string> bases = {absl::StrCat(mounts.v2, OwnPath(""))};

@@ -58,6 +58,7 @@ class CgroupHost {
   // Looks for a place where groups can be made: the group in which this process runs (it moves to a leaf when v2's rule
   // of no inner processes asks for it and it is alone there), the root of the v2 hierarchy, then v1's hierarchies.
   // Never fails: what is not available is said by the members. Removes groups that dead processes of ours left behind.
+  // $GROVE_CGROUPS=off: as on a machine where none can be written, to try what takes their place.
   static std::unique_ptr<CgroupHost> Detect();
 
   bool memory() const { return !memory_base_.empty(); }

@@ -47,6 +47,9 @@ constexpr absl::Duration kSetUpTimeout = absl::Seconds(30);
 // After SIGKILL a process is gone within milliseconds unless the kernel holds it (docs/sandbox.md).
 constexpr absl::Duration kReapGrace = absl::Seconds(1);
 
+// CUDA and torch keep some hundred open.
+constexpr rlim_t kDescriptors = 16384;
+
 class Fd {
  public:
   Fd() = default;
@@ -153,11 +156,14 @@ bool Drain(int fd, BoundedText* text) {
 int64_t TmpfsUsed(int fd) {
   struct statfs info {};
   if (fd < 0 || fstatfs(fd, &info) != 0) return 0;
-  return static_cast<int64_t>(info.f_blocks - info.f_bfree) * info.f_bsize;
+  // Every file counts as one block at least: a flood of empty ones is a flood too.
+  return static_cast<int64_t>(std::max<uint64_t>(info.f_blocks - info.f_bfree, info.f_files - info.f_ffree)) *
+         info.f_bsize;
 }
 bool TmpfsFull(int fd) {
   struct statfs info {};
-  return fd >= 0 && fstatfs(fd, &info) == 0 && info.f_blocks > 0 && info.f_bfree == 0;
+  return fd >= 0 && fstatfs(fd, &info) == 0 && info.f_blocks > 0 &&
+         (info.f_bfree == 0 || info.f_files - info.f_ffree > info.f_blocks);
 }
 
 // The mounted tmpfs of exactly this size at `path`, or -1 while it is not there.
@@ -453,7 +459,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   request.fds = p.spec_.fds;
   request.fds.emplace_back(out_write.get(), 1);
   request.fds.emplace_back(err_write.get(), 2);
-  request.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_MEMLOCK, RLIM_INFINITY}};
+  request.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_MEMLOCK, RLIM_INFINITY}, {RLIMIT_NOFILE, kDescriptors}};
   if (p.bounds_.file_bytes > 0) {
     request.rlimits.emplace_back(RLIMIT_FSIZE, static_cast<rlim_t>(p.bounds_.file_bytes));
   }

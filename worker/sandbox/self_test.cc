@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace grove::sandbox {
@@ -58,6 +59,39 @@ std::string Describe(const Ran& ran) {
       return absl::StrCat("ended by limit ", e.limit);
   }
   return "";
+}
+
+// A spinning program must use no processor time while it is held, and some once it is let go.
+LayerState TryHold(const std::shared_ptr<SandboxHost>& host, const std::string& probe) {
+  LayerState layer{"hold", "", false, false, ""};
+  if (!host->cgroups().freezer()) {
+    layer.evidence =
+        "no freezer: a candidate goes on running while the reference is timed, and results do not say held";
+    return layer;
+  }
+  layer.mechanism = host->cgroups().evidence();
+  auto process = SandboxedProcess::Start(host, ProbeSpec(probe, {"spin"}));
+  if (!process.ok()) {
+    layer.evidence = std::string(process.status().message());
+    return layer;
+  }
+  if (absl::Status held = (*process)->Hold(true); !held.ok()) {
+    layer.evidence = std::string(held.message());
+    return layer;
+  }
+  const double before = (*process)->CpuSeconds();
+  absl::SleepFor(absl::Milliseconds(50));
+  const double after = (*process)->CpuSeconds();
+  (void)(*process)->Hold(false);
+  const absl::Time deadline = absl::Now() + kProbeWall;
+  while ((*process)->CpuSeconds() <= after && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  const bool went_on = (*process)->CpuSeconds() > after;
+  // Its last tick may be booked after it stood.
+  layer.active = after - before < 0.02 && went_on && !(*process)->Ended();
+  layer.evidence = layer.active ? "a spinning program stood still for 50 ms and went on"
+                   : went_on    ? absl::StrCat("a program that was held used ", after - before, " s of processor time")
+                                : "a program that was held did not go on";
+  return layer;
 }
 
 }  // namespace
@@ -151,6 +185,8 @@ SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::
   add("disk", wrapped ? "tmpfs with a size" : "none",
       disk.status.ok() && disk.ending.limit == "disk_bytes" && shm.status.ok() && shm.ending.limit == "disk_bytes",
       absl::StrCat("64 MiB asked of 8 MiB: /tmp ", Describe(disk), ", /dev/shm ", Describe(shm)));
+  // Not required: without it nothing is unsafe, but a candidate can compute ahead of the question while it is timed.
+  report.layers.push_back(TryHold(host, probe));
   return report;
 }
 

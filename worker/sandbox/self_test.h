@@ -12,7 +12,8 @@
 namespace grove::sandbox {
 
 struct LayerState {
-  std::string name;       // "namespaces", "filesystem", "network", "seccomp", "memory", "processes", "disk", "run"
+  // "run", "namespaces", "filesystem", "network", "seccomp", "memory", "processes", "disk", "hold"
+  std::string name;
   std::string mechanism;  // "cgroup v1: ...", "supervisor", ...
   bool active = false;
   bool required = true;

@@ -131,7 +131,10 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
       report.layers.push_back(sandbox::CudaLayer(sandbox::RunCanary(*host, candidate, "cuda:0", nodes), nodes));
     }
     for (const sandbox::LayerState& layer : report.layers) {
-      add("sandbox", layer.name, layer.active ? State::kOk : State::kMissing,
+      add("sandbox", layer.name,
+          layer.active     ? State::kOk
+          : layer.required ? State::kMissing
+                           : State::kAbsent,
           absl::StrCat(layer.evidence, layer.mechanism.empty() ? "" : absl::StrCat(" [", layer.mechanism, "]")));
     }
     // A kernel that must build.
