@@ -222,6 +222,8 @@ absl::Status PipelineImpl::Init() {
   builder.include_dir = options_.paths.include_dir;
   builder.libexec_dir = options_.paths.libexec_dir;
   builder.cache_dir = absl::StrCat(options_.paths.state_dir, "/build-cache");
+  builder.glue_folders = {absl::StrCat(RuntimeFolder(), "/torch-glue"),
+                          absl::StrCat(options_.paths.state_dir, "/torch-glue")};
   if (auto cxx = device::FindCxx(options_.cxx); cxx.ok()) {
     builder.cxx = *cxx;
   } else {
