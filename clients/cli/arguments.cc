@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -93,6 +94,45 @@ absl::StatusOr<v1::Tolerance> ParseTolerance(absl::string_view text) {
   tolerance.set_atol(atol);
   tolerance.set_rtol(rtol);
   return tolerance;
+}
+
+absl::Status ParsePrecision(absl::string_view text, v1::EvaluationOptions* options) {
+  if (text.empty()) return absl::OkStatus();
+  if (text == "same") {
+    options->set_precision(v1::PRECISION_POLICY_SAME);
+    return absl::OkStatus();
+  }
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
+  double tolerance = 0;
+  const bool given = parts.size() == 2;
+  if (parts[0] != "reduced" || parts.size() > 2 ||
+      (given &&
+       (!absl::SimpleAtod(parts[1], &tolerance) || !std::isfinite(tolerance) || tolerance <= 0 || tolerance > 0.5))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--precision: '", text, "' is neither 'same' nor 'reduced' nor reduced,TOL such as reduced,1e-3"));
+  }
+  options->set_precision(v1::PRECISION_POLICY_REDUCED);
+  options->set_precision_tolerance(tolerance);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts) {
+  std::vector<v1::InputDistribution> distributions;
+  for (const std::string& text : texts) {
+    for (absl::string_view name : absl::StrSplit(text, ',')) {
+      v1::InputDistribution distribution = v1::INPUT_DISTRIBUTION_UNSPECIFIED;
+      if (!v1::InputDistribution_Parse(absl::StrCat("INPUT_DISTRIBUTION_", absl::AsciiStrToUpper(name)),
+                                       &distribution) ||
+          distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--distributions: '", name, "' is not one of given, scaled, shifted, sparse, outliers"));
+      }
+      if (std::find(distributions.begin(), distributions.end(), distribution) == distributions.end()) {
+        distributions.push_back(distribution);
+      }
+    }
+  }
+  return distributions;
 }
 
 absl::StatusOr<std::vector<v1::Baseline>> ParseBaselines(absl::string_view text) {

@@ -20,6 +20,12 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text);    // "1048576", "51
 // --tolerance scaled | ATOL,RTOL
 absl::StatusOr<v1::Tolerance> ParseTolerance(absl::string_view text);
 
+// --precision same | reduced[,TOL]; "" leaves the options as they are
+absl::Status ParsePrecision(absl::string_view text, v1::EvaluationOptions* options);
+
+// --distributions, each given,scaled,shifted,sparse,outliers in any number
+absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts);
+
 // --baseline eager | compile | all
 absl::StatusOr<std::vector<v1::Baseline>> ParseBaselines(absl::string_view text);
 

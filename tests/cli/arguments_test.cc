@@ -47,6 +47,39 @@ TEST_CASE("A tolerance is scaled or two numbers", "[cli]") {
   }
 }
 
+TEST_CASE("A precision is same, or reduced within a bound", "[cli]") {
+  v1::EvaluationOptions options;
+  CHECK(ParsePrecision("", &options).ok());
+  CHECK(options.precision() == v1::PRECISION_POLICY_UNSPECIFIED);
+  CHECK(ParsePrecision("same", &options).ok());
+  CHECK(options.precision() == v1::PRECISION_POLICY_SAME);
+  CHECK(ParsePrecision("reduced", &options).ok());
+  CHECK(options.precision() == v1::PRECISION_POLICY_REDUCED);
+  CHECK(options.precision_tolerance() == 0);
+  CHECK(ParsePrecision("reduced,1e-3", &options).ok());
+  CHECK(options.precision_tolerance() == 1e-3);
+  for (const char* bad :
+       {"high", "same,1", "reduced,", "reduced,0", "reduced,-1", "reduced,1", "reduced,nan", "reduced,1e-3,2"}) {
+    CAPTURE(bad);
+    const absl::Status parsed = ParsePrecision(bad, &options);
+    REQUIRE_FALSE(parsed.ok());
+    CHECK(absl::StrContains(parsed.message(), "--precision"));
+  }
+}
+
+TEST_CASE("Distributions are names, and an unknown one is named", "[cli]") {
+  const auto parsed = ParseDistributions({"scaled,shifted", "sparse", "scaled"});
+  REQUIRE(parsed.ok());
+  CHECK(*parsed == std::vector<v1::InputDistribution>{v1::INPUT_DISTRIBUTION_SCALED, v1::INPUT_DISTRIBUTION_SHIFTED,
+                                                      v1::INPUT_DISTRIBUTION_SPARSE});
+  for (const char* bad : {"", "normal", "unspecified", "scaled,", "Scaled shifted"}) {
+    CAPTURE(bad);
+    const auto wrong = ParseDistributions({bad});
+    REQUIRE_FALSE(wrong.ok());
+    CHECK(absl::StrContains(wrong.status().message(), "--distributions"));
+  }
+}
+
 TEST_CASE("Every field of Limits can be set by its name", "[cli]") {
   v1::Limits limits;
   for (const std::string& name : LimitNames()) {
