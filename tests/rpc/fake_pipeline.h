@@ -39,7 +39,7 @@ class FakePipeline : public worker::Pipeline {
     for (const auto& [key, assignment] : running_) leases.push_back(assignment.lease());
     return leases;
   }
-  const v1::DeviceInfo& Device() const override { return device_; }
+  v1::DeviceInfo Device() const override { return device_; }
   std::vector<std::string> SandboxLayers() const override { return {"namespaces", "seccomp"}; }
   int Capacity() const override { return capacity_; }
   worker::PipelineStats Stats() override {

@@ -99,7 +99,7 @@ JudgeAnswer JudgeProcess::Died(const std::string& what) {
 }
 
 JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
-                                const Cancelled& cancelled, const Hold& hold) {
+                                const Cancelled& cancelled, const Hold& hold, const Hold& hold_rival) {
   for (;;) {
     if (cancelled && cancelled()) {
       broken_ = true;  // whatever it says from now on belongs to a request that nobody waits for
@@ -123,7 +123,8 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
     }
     if (type == "hold" && hold) {
       const bool held = body.value("held", nlohmann::json(false)) == true;
-      const bool done = hold(held);
+      const Hold& one = TextOf(body, "who") == "rival" ? hold_rival : hold;
+      const bool done = one && one(held);
       // Letting go is not answered: the judge's clock runs, and it waits for the candidate's own answer.
       if (held && channel_.Send({{"type", "held"}, {"id", id}, {"ok", done}})) return Died("the judge took no answer");
       continue;
@@ -142,37 +143,53 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
   }
 }
 
-JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationOptions& options,
+JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationOptions& options, bool check,
                                const Cancelled& cancelled) {
   auto problem_json = ToJson(problem);
   auto options_json = ToJson(options);
   if (!problem_json.ok()) return {JudgeAnswer::Kind::kProblem, {}, "the problem's source is not UTF-8 text"};
   if (!options_json.ok()) return {JudgeAnswer::Kind::kInfrastructure, {}, std::string(options_json.status().message())};
   const int64_t id = next_id_++;
-  if (auto error =
-          channel_.Send({{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}})) {
+  if (auto error = channel_.Send(
+          {{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}, {"check", check}})) {
     return Died(absl::StrCat("the judge took no problem: ", *error));
   }
   return Await(id, "loaded", absl::Now() + absl::Seconds(load_seconds_) + kLoadGrace, nullptr, cancelled);
 }
 
-JudgeAnswer JudgeProcess::Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate,
-                                   absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled,
-                                   const Hold& hold) {
+JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestant> rival,
+                                   const v1::EvaluationOptions& options, absl::Time deadline,
+                                   const OnProgress& on_progress, const Cancelled& cancelled) {
   auto options_json = ToJson(options);
   if (!options_json.ok()) return {JudgeAnswer::Kind::kInfrastructure, {}, std::string(options_json.status().message())};
   const int64_t id = next_id_++;
-  const int fd = candidate.fd();
-  const nlohmann::json body = {{"type", "evaluate"},
-                               {"id", id},
-                               {"candidate", {{"kind", python ? "python" : "native"}}},
-                               {"can_hold", hold != nullptr},
-                               {"options", *options_json}};
-  if (auto error = channel_.Send(body, std::span<const int>(&fd, 1))) {
+  std::vector<int> fds = {candidate.channel.fd()};
+  const bool can_hold = candidate.hold != nullptr && (!rival.has_value() || rival->hold != nullptr);
+  nlohmann::json body = {{"type", "evaluate"},
+                         {"id", id},
+                         {"candidate", {{"kind", candidate.python ? "python" : "native"}}},
+                         {"can_hold", can_hold},
+                         {"options", *options_json}};
+  if (rival.has_value()) {
+    body["rival"] = {{"kind", rival->python ? "python" : "native"}};
+    fds.push_back(rival->channel.fd());
+  }
+  if (auto error = channel_.Send(body, fds)) {
     return Died(absl::StrCat("the judge took no candidate: ", *error));
   }
-  candidate.Close();
-  return Await(id, "result", deadline, on_progress, cancelled, hold);
+  candidate.channel.Close();
+  if (rival.has_value()) rival->channel.Close();
+  return Await(id, "result", deadline, on_progress, cancelled, candidate.hold,
+               rival.has_value() ? rival->hold : Hold());
+}
+
+JudgeAnswer JudgeProcess::Rates(double max_seconds, absl::Time deadline, const OnProgress& on_progress,
+                                const Cancelled& cancelled) {
+  const int64_t id = next_id_++;
+  if (auto error = channel_.Send({{"type", "rates"}, {"id", id}, {"max_seconds", max_seconds}})) {
+    return Died(absl::StrCat("the judge took no request: ", *error));
+  }
+  return Await(id, "rates", deadline, on_progress, cancelled);
 }
 
 }  // namespace grove::worker

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,15 +42,26 @@ class JudgeProcess {
   using Cancelled = std::function<bool()>;
   using Hold = std::function<bool(bool held)>;  // stops the candidate or lets it go on; whether it did
 
+  // A candidate, or its rival, that is ready to talk.
+  struct Contestant {
+    bool python = false;
+    wire::Channel channel;
+    Hold hold;  // empty = it runs all the time
+  };
+
   // Starts it and waits for its hello. INTERNAL with its last words when it does not come.
   static absl::StatusOr<std::unique_ptr<JudgeProcess>> Start(const JudgeConfig& config);
 
   // kDone's body is the `loaded` frame. kProblem: the problem is at fault.
-  JudgeAnswer Load(const v1::Problem& problem, const v1::EvaluationOptions& options, const Cancelled& cancelled);
-  // Hands over the candidate's socket. kDone's body is the `result` frame. `deadline` is the backstop for a judge that
-  // hangs. Without `hold` the candidate runs all the time.
-  JudgeAnswer Evaluate(bool python, const v1::EvaluationOptions& options, wire::Channel candidate, absl::Time deadline,
-                       const OnProgress& on_progress, const Cancelled& cancelled, const Hold& hold = nullptr);
+  // `check`: the description also says what is wrong with the problem, and the judge keeps no problem.
+  JudgeAnswer Load(const v1::Problem& problem, const v1::EvaluationOptions& options, bool check,
+                   const Cancelled& cancelled);
+  // Hands over the sockets of the candidate and, where there is one, of its rival. kDone's body is the `result` frame.
+  // `deadline` is the backstop for a judge that hangs. Either both can be held or neither is.
+  JudgeAnswer Evaluate(Contestant candidate, std::optional<Contestant> rival, const v1::EvaluationOptions& options,
+                       absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled);
+  // What the device can do. kDone's body is the `rates` frame. Needs no problem.
+  JudgeAnswer Rates(double max_seconds, absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled);
 
   const nlohmann::json& hello() const { return hello_; }
   bool Alive() { return !broken_ && !process_->Ended(); }
@@ -58,7 +70,7 @@ class JudgeProcess {
  private:
   JudgeProcess() = default;
   JudgeAnswer Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
-                    const Cancelled& cancelled, const Hold& hold = nullptr);
+                    const Cancelled& cancelled, const Hold& hold = nullptr, const Hold& hold_rival = nullptr);
   JudgeAnswer Died(const std::string& what);
 
   std::unique_ptr<sandbox::SandboxedProcess> process_;

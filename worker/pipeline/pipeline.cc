@@ -26,17 +26,22 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/measure/comparison.h"
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
 #include "worker/device/toolchain.h"
 #include "worker/device/xid.h"
 #include "worker/device/xid_watch.h"
+#include "worker/pipeline/calibration.h"
+#include "worker/pipeline/calibrator.h"
 #include "worker/pipeline/candidate_pool.h"
 #include "worker/pipeline/floor.h"
 #include "worker/pipeline/judge_process.h"
 #include "worker/pipeline/programs.h"
 #include "worker/pipeline/verdict.h"
+#include "worker/pipeline/work_policy.h"
 #include "worker/sandbox/limits.h"
+#include "worker/sandbox/mappings.h"
 #include "worker/sandbox/self_test.h"
 
 namespace grove::worker {
@@ -55,16 +60,35 @@ constexpr absl::Duration kEndGrace = absl::Milliseconds(500);
 constexpr absl::Duration kCancelGrace = absl::Seconds(5);
 // A wrong result may be the device's: then, too, the canary is asked, when it has not been for so long.
 constexpr absl::Duration kWrongCanary = absl::Minutes(1);
+// Between two looks at a timed candidate's code: each reads a few files of /proc while it is held.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(250);
 constexpr size_t kMaxStageSamples = 10000;  // between two Stats calls
 
 std::string KeyOf(const v1::Lease& lease) { return absl::StrCat(lease.work(), "#", lease.attempt()); }
 
+// Shared by a piece of work and those that are done on its behalf.
+class Flag {
+ public:
+  operator bool() const { return *value_; }
+  bool load() const { return *value_; }
+  Flag& operator=(bool value) {
+    *value_ = value;
+    return *this;
+  }
+  void Follow(const Flag& other) { value_ = other.value_; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> value_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 struct Work {
   v1::Assignment assignment;
-  std::atomic<bool> cancelled{false};
+  Flag cancelled;
+  // Done on behalf of a calibration: the result goes here, and nobody else hears of it.
+  std::function<void(v1::WorkResult)> sink;
   v1::Limits limits;  // every field set
   std::string problem_sha256, candidate_sha256;
-  std::optional<build::BuildOutcome> built;
+  std::optional<build::BuildOutcome> built, rival_built;
   std::vector<std::pair<std::string, double>> stages;
 };
 
@@ -84,6 +108,33 @@ absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
   return fd;
 }
 
+// The program goes ahead of the judge's first word, through the same socket.
+absl::Status SendProgram(const v1::Candidate& candidate, const build::BuildOutcome& built,
+                         PreparedCandidate* prepared) {
+  const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  std::vector<wire::UniqueFd> objects;
+  std::vector<int> fds;
+  nlohmann::json program;
+  if (python) {
+    program = {{"type", "program"},
+               {"kind", "python"},
+               {"source", candidate.source()},
+               {"extensions", nlohmann::json::array()}};
+  } else {
+    program = {{"type", "program"}, {"kind", "native"}, {"entry", "grove_kernel"}};
+  }
+  for (const build::BuiltObject& object : built.objects) {
+    GROVE_ASSIGN_OR_RETURN(wire::UniqueFd fd, SealedMemfd(object.content));
+    if (python) program["extensions"].push_back({{"key", object.key}, {"name", object.name}});
+    fds.push_back(fd.get());
+    objects.push_back(std::move(fd));
+  }
+  if (auto error = prepared->judge_end.Send(program, fds)) {
+    return absl::InternalError(absl::StrCat("the candidate program took no work: ", *error));
+  }
+  return absl::OkStatus();
+}
+
 class PipelineImpl : public Pipeline {
  public:
   PipelineImpl(PipelineOptions options, OnProgress on_progress, OnResult on_result)
@@ -95,7 +146,10 @@ class PipelineImpl : public Pipeline {
   void Submit(v1::Assignment assignment) override;
   void Cancel(const v1::Lease& lease) override;
   std::vector<v1::Lease> Running() const override;
-  const v1::DeviceInfo& Device() const override { return device_; }
+  v1::DeviceInfo Device() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return device_;
+  }
   std::vector<std::string> SandboxLayers() const override { return self_test_.ActiveNames(); }
   int Capacity() const override { return 1 + options_.build_slots; }
   PipelineStats Stats() override;
@@ -111,6 +165,11 @@ class PipelineImpl : public Pipeline {
   void BuildOne(const WorkPtr& work);
   void Describe(const WorkPtr& work);
   void Evaluate(const WorkPtr& work);
+  void Calibrate(const WorkPtr& work);
+  absl::StatusOr<v1::EvaluationResult> EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate);
+  absl::StatusOr<v1::Calibration> MeasureRates(const WorkPtr& work, absl::Duration budget);
+  absl::StatusOr<build::BuildOutcome> Build(const WorkPtr& work, const v1::Candidate& candidate);
+  v1::DeviceInfo DeviceOfResult() const;
 
   // The warm judge for this work's problem, made if needed. Otherwise a problem error or an infrastructure failure is
   // in `result`.
@@ -151,6 +210,7 @@ class PipelineImpl : public Pipeline {
   JudgeConfig judge_config_;
   std::string candidate_program_;
   int threads_ = 1;
+  std::string calibration_key_;
 
   // Device thread only.
   std::list<WarmJudge> judges_;  // most recently used first
@@ -285,6 +345,13 @@ absl::Status PipelineImpl::Init() {
   }
   GROVE_ASSIGN_OR_RETURN(builder_, build::Builder::Create(builder));
   device_.set_toolkit(builder_->Toolkit());
+  calibration_key_ = CalibrationKey(device_);
+  std::string void_because;
+  if (auto calibration = LoadCalibration(options_.paths.state_dir, calibration_key_, &void_because)) {
+    *device_.mutable_calibration() = *std::move(calibration);
+  } else if (!void_because.empty()) {
+    LogWarning("worker", "the device's calibration is not used: ", void_because);
+  }
   pool_ = std::make_unique<CandidatePool>(std::move(candidates));
   pool_->Restock(false);
 
@@ -311,6 +378,7 @@ void PipelineImpl::Submit(v1::Assignment assignment) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return;
     running_[KeyOf(a.lease())] = work;
+    // A calibration is no evaluation: it waits for the device, as a description does.
     (a.has_evaluate() ? build_queue_ : device_queue_).push_back(work);
   }
   changed_.notify_all();
@@ -353,6 +421,7 @@ PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue, absl::Time 
 
 void PipelineImpl::Finish(const WorkPtr& work, v1::WorkResult result) {
   *result.mutable_lease() = work->assignment.lease();
+  if (work->sink) return work->sink(std::move(result));
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (work->cancelled) return;
@@ -380,7 +449,9 @@ void PipelineImpl::Fail(const WorkPtr& work, const std::string& why) {
 }
 
 void PipelineImpl::FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation) {
-  *evaluation.mutable_device() = device_;
+  *evaluation.mutable_device() = DeviceOfResult();
+  measure::FillComparisons(&evaluation);
+  if (work->assignment.evaluate().has_rival()) FinishRival(work->assignment.evaluate().rival(), &evaluation);
   evaluation.set_grove_version(kVersion);
   evaluation.set_problem_sha256(work->problem_sha256);
   evaluation.set_candidate_sha256(work->candidate_sha256);
@@ -402,7 +473,7 @@ void PipelineImpl::FinishEvaluation(const WorkPtr& work, v1::EvaluationResult ev
 }
 
 void PipelineImpl::Progress(const WorkPtr& work, const std::string& stage, const std::string& detail) {
-  if (work->cancelled || !on_progress_) return;
+  if (work->cancelled || work->sink || !on_progress_) return;
   v1::WorkerProgress progress;
   *progress.mutable_lease() = work->assignment.lease();
   progress.set_stage(stage);
@@ -418,6 +489,7 @@ void PipelineImpl::SetSlot(const std::string& state) {
 void PipelineImpl::RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin) {
   const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
   work->stages.emplace_back(stage, seconds);
+  if (work->sink) return;
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<double>& samples = stage_seconds_[stage];
   if (samples.size() < kMaxStageSamples) samples.push_back(seconds);
@@ -445,18 +517,18 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   if (work->cancelled) return;
   Progress(work, "build", "");
   const absl::Time begin = absl::Now();
-  absl::StatusOr<build::BuildOutcome> outcome =
-      builder_->Build(work->assignment.evaluate().candidate(), work->limits, [&] { return work->cancelled.load(); });
+  absl::StatusOr<build::BuildOutcome> outcome = Build(work, work->assignment.evaluate().candidate());
+  absl::StatusOr<build::BuildOutcome> rival = absl::NotFoundError("there is none");
+  if (outcome.ok() && outcome->report.ok() && work->assignment.evaluate().has_rival() && !work->cancelled) {
+    rival = Build(work, work->assignment.evaluate().rival());
+    if (!rival.ok()) outcome = rival.status();
+  }
   RecordStage(work, "build", begin);
   if (work->cancelled) return;
   if (!outcome.ok()) return Fail(work, absl::StrCat("build: ", outcome.status().message()));
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    ++stats_.builds_total;
-    ++(outcome->report.cached() ? stats_.build_cache_hits_total : stats_.build_cache_misses_total);
-  }
   if (!outcome->report.ok()) return FinishEvaluation(work, ResultOfFailedBuild(*outcome));
   work->built = *std::move(outcome);
+  if (rival.ok()) work->rival_built = *std::move(rival);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_ || work->cancelled) return;
@@ -465,7 +537,25 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   changed_.notify_all();
 }
 
+absl::StatusOr<build::BuildOutcome> PipelineImpl::Build(const WorkPtr& work, const v1::Candidate& candidate) {
+  absl::StatusOr<build::BuildOutcome> outcome =
+      builder_->Build(candidate, work->limits, [&] { return work->cancelled.load(); });
+  if (!outcome.ok()) return outcome;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++stats_.builds_total;
+  ++(outcome->report.cached() ? stats_.build_cache_hits_total : stats_.build_cache_misses_total);
+  return outcome;
+}
+
 // ------------------------------------------------------------------------------------------------------------- device
+
+// Small enough for every result.
+v1::DeviceInfo PipelineImpl::DeviceOfResult() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  v1::DeviceInfo device = device_;
+  if (device.has_calibration()) *device.mutable_calibration() = Compact(device_.calibration());
+  return device;
+}
 
 void PipelineImpl::DeviceLoop() {
   for (;;) {
@@ -489,6 +579,8 @@ void PipelineImpl::DeviceLoop() {
     }
     if (work->assignment.has_evaluate()) {
       Evaluate(work);
+    } else if (work->assignment.has_calibrate()) {
+      Calibrate(work);
     } else {
       Describe(work);
     }
@@ -529,9 +621,11 @@ void PipelineImpl::JudgeDied(const std::string& problem, const std::string& mess
 
 PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::Problem& problem,
                                                 const v1::EvaluationOptions& options, v1::WorkResult* result) {
+  // A problem that is itself judged gets a judge of its own, which is good for nothing else.
+  const bool check = work->assignment.describe().check();
   const std::string key = Sha256HexOfParts({absl::StrCat(problem.format()), problem.name(), problem.source()});
   for (auto it = judges_.begin(); it != judges_.end(); ++it) {
-    if (it->problem != key) continue;
+    if (it->problem != key || check) continue;
     if (!it->judge->Alive()) {
       judges_.erase(it);
       break;
@@ -552,7 +646,7 @@ PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::P
     result->set_infrastructure_failure(RepairUtf8(std::string(judge.status().message()), 64 << 10));
     return nullptr;
   }
-  JudgeAnswer answer = (*judge)->Load(problem, options, [&] { return work->cancelled.load(); });
+  JudgeAnswer answer = (*judge)->Load(problem, options, check, [&] { return work->cancelled.load(); });
   switch (answer.kind) {
     case JudgeAnswer::Kind::kDone:
       break;
@@ -612,6 +706,7 @@ void PipelineImpl::Describe(const WorkPtr& work) {
   if (judge != nullptr) {
     judge_deaths_.erase(judge->problem);
     *result.mutable_description() = judge->description;
+    if (describe.check()) judges_.pop_front();
   }
   FinishUnjudged(work, std::move(result));
 }
@@ -633,31 +728,23 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     failure.set_infrastructure_failure(RepairUtf8(std::string(candidate.status().message()), 64 << 10));
     return FinishUnjudged(work, std::move(failure));
   }
+  if (absl::Status sent = SendProgram(evaluate.candidate(), *work->built, &*candidate); !sent.ok()) {
+    return Fail(work, std::string(sent.message()));
+  }
+  std::optional<PreparedCandidate> rival;
+  const bool rival_python = evaluate.rival().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  if (work->rival_built.has_value() && work->rival_built->report.ok()) {
+    auto started = pool_->Take(rival_python, work->limits);
+    if (!started.ok()) {
+      failure.set_infrastructure_failure(RepairUtf8(std::string(started.status().message()), 64 << 10));
+      return FinishUnjudged(work, std::move(failure));
+    }
+    rival = *std::move(started);
+    if (absl::Status sent = SendProgram(evaluate.rival(), *work->rival_built, &*rival); !sent.ok()) {
+      return Fail(work, std::string(sent.message()));
+    }
+  }
   RecordStage(work, "start", begin);
-
-  // The program goes ahead of the judge's first word, through the same socket.
-  std::vector<wire::UniqueFd> objects;
-  std::vector<int> fds;
-  nlohmann::json program;
-  if (python) {
-    program = {{"type", "program"},
-               {"kind", "python"},
-               {"source", evaluate.candidate().source()},
-               {"extensions", nlohmann::json::array()}};
-  } else {
-    program = {{"type", "program"}, {"kind", "native"}, {"entry", "grove_kernel"}};
-  }
-  for (const build::BuiltObject& object : work->built->objects) {
-    auto fd = SealedMemfd(object.content);
-    if (!fd.ok()) return Fail(work, std::string(fd.status().message()));
-    if (python) program["extensions"].push_back({{"key", object.key}, {"name", object.name}});
-    fds.push_back(fd->get());
-    objects.push_back(*std::move(fd));
-  }
-  if (auto error = candidate->judge_end.Send(program, fds)) {
-    return Fail(work, absl::StrCat("the candidate program took no work: ", *error));
-  }
-  objects.clear();
 
   absl::Time cancelled_at = absl::InfiniteFuture();
   const auto cancelled = [&] {
@@ -666,25 +753,45 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       // The candidate dies at once, the judge notices and stays warm.
       cancelled_at = absl::Now();
       candidate->process->Kill();
+      if (rival.has_value()) rival->process->Kill();
     }
     return absl::Now() - cancelled_at > kCancelGrace;
   };
   std::string stage;
   absl::Time stage_begin = absl::Now();
+  // What code it has in memory, seen while it works: at the start of every draw, and now and then while it is timed.
+  const std::set<std::string> code_before = sandbox::ExecutableMappings(candidate->process->Pids());
+  std::set<std::string> code_seen = code_before;
+  absl::Time next_look = absl::InfinitePast();
+  const auto look = [&](bool timing) {
+    if (timing && absl::Now() < next_look) return;
+    next_look = absl::Now() + kLookInterval;
+    code_seen.merge(sandbox::ExecutableMappings(candidate->process->Pids()));
+  };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
     if (name != stage) {
       stage = name;
       stage_begin = absl::Now();
       SetSlot(name == "time" ? "timing" : "checking");
     }
+    look(name == "time");
     Progress(work, name, detail);
   };
   const absl::Time judged_from = absl::Now();
-  const absl::Time deadline = judged_from + absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
-  JudgeProcess::Hold hold;
-  if (candidate->process->CanHold()) hold = [&](bool held) { return candidate->process->Hold(held).ok(); };
-  JudgeAnswer answer =
-      judge->judge->Evaluate(python, options, std::move(candidate->judge_end), deadline, on_progress, cancelled, hold);
+  // Both have their own clock for what they do; the judge asks them one after the other.
+  const absl::Time deadline =
+      judged_from + (rival.has_value() ? 2 : 1) * absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
+  const auto contestant = [](bool is_python, PreparedCandidate* prepared) {
+    JudgeProcess::Contestant one{is_python, std::move(prepared->judge_end), nullptr};
+    if (prepared->process->CanHold()) {
+      one.hold = [process = prepared->process.get()](bool held) { return process->Hold(held).ok(); };
+    }
+    return one;
+  };
+  std::optional<JudgeProcess::Contestant> against;
+  if (rival.has_value()) against = contestant(rival_python, &*rival);
+  JudgeAnswer answer = judge->judge->Evaluate(contestant(python, &*candidate), std::move(against), options, deadline,
+                                              on_progress, cancelled);
   RecordStage(work, "judge", judged_from);
 
   std::string ended;
@@ -695,8 +802,19 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   // Whatever it is doing; a process that is already on its way out may name its own end first.
   if (gone) candidate->process->WaitFor(kEndGrace);
   candidate->process->Kill();
-  const sandbox::Ending ending = candidate->process->Wait();
+  sandbox::Ending ending = candidate->process->Wait();
   candidate->process.reset();
+  std::optional<sandbox::Ending> rival_ending;
+  const bool rival_gone =
+      answer.kind == JudgeAnswer::Kind::kDone && answer.body.value("rival_ended", "") == "candidate_gone";
+  if (rival.has_value()) {
+    if (rival_gone) rival->process->WaitFor(kEndGrace);
+    rival->process->Kill();
+    rival_ending = rival->process->Wait();
+    rival.reset();
+    // A process that does not die disturbs whatever comes next, whosever it is.
+    if (ending.leftover == nullptr) ending.leftover = rival_ending->leftover;
+  }
 
   if (work->cancelled) {
     if (!judge->judge->Alive()) DropJudge(judge->problem);
@@ -727,11 +845,25 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     } else {
       judge_deaths_.erase(judge->problem);
       MergeEnding(ending, gone, &*result);
-      *result->mutable_device() = device_;
+      if (evaluate.has_rival()) {
+        MergeRival(work->rival_built.has_value() ? &*work->rival_built : nullptr,
+                   rival_ending.has_value() ? &*rival_ending : nullptr, rival_gone, &*result);
+      }
+      *result->mutable_device() = DeviceOfResult();
+      *result->mutable_build() = work->built->report;
+      if (auto breach = JudgeWork(evaluate.candidate(), options, code_before, code_seen, &*result);
+          breach.has_value() && result->verdict() == v1::VERDICT_CORRECT) {
+        result->set_verdict(v1::VERDICT_CHEATED);
+        result->set_reason(absl::StrCat("the work is not the candidate's own, as the job requires: ", *breach));
+        result->mutable_fault()->set_stage("check");
+        result->mutable_fault()->set_evidence(absl::StrCat(*breach, " (", result->work().how(), ")"));
+      }
       AddFloor(judge->description, options, &*result);
       const v1::Verdict verdict = result->verdict();
-      const bool faulted =
-          verdict == v1::VERDICT_CRASHED || verdict == v1::VERDICT_TIMED_OUT || verdict == v1::VERDICT_LIMIT_EXCEEDED;
+      const auto is_fault = [](v1::Verdict one) {
+        return one == v1::VERDICT_CRASHED || one == v1::VERDICT_TIMED_OUT || one == v1::VERDICT_LIMIT_EXCEEDED;
+      };
+      const bool faulted = is_fault(verdict) || is_fault(result->rival().verdict());
       const bool doubtful = verdict == v1::VERDICT_WRONG && absl::Now() - health_->LastPass() > kWrongCanary;
       const XidFindings xids = health_->TakeXids(faulted);
       std::string why;
@@ -745,6 +877,72 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     }
   }
   if (!Stopping() && !health_->Quarantined()) pool_->Restock(python);
+}
+
+// What `work` is made of is evaluated on this thread and comes back here; to the outside it is still `work`.
+absl::StatusOr<v1::EvaluationResult> PipelineImpl::EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate) {
+  auto inner = std::make_shared<Work>();
+  *inner->assignment.mutable_lease() = work->assignment.lease();
+  *inner->assignment.mutable_evaluate() = evaluate;
+  inner->cancelled.Follow(work->cancelled);
+  inner->limits = sandbox::FillLimits(evaluate.options().limits(), options_.default_limits, device_.kind());
+  inner->problem_sha256 = Sha256Hex(evaluate.problem().source());
+  inner->candidate_sha256 = Sha256Hex(evaluate.candidate().source());
+  std::optional<v1::WorkResult> result;
+  inner->sink = [&result](v1::WorkResult got) { result = std::move(got); };
+  GROVE_ASSIGN_OR_RETURN(inner->built, Build(inner, evaluate.candidate()));
+  if (!inner->built->report.ok()) return ResultOfFailedBuild(*inner->built);
+  if (evaluate.has_rival()) {
+    GROVE_ASSIGN_OR_RETURN(inner->rival_built, Build(inner, evaluate.rival()));
+  }
+  Evaluate(inner);
+  if (!result.has_value() || work->cancelled) return absl::CancelledError("cancelled");
+  if (result->has_evaluation()) return std::move(*result->mutable_evaluation());
+  return absl::UnavailableError(result->infrastructure_failure().empty() ? result->problem_error()
+                                                                         : result->infrastructure_failure());
+}
+
+absl::StatusOr<v1::Calibration> PipelineImpl::MeasureRates(const WorkPtr& work, absl::Duration budget) {
+  // With the device to itself.
+  judges_.clear();
+  auto judge = JudgeProcess::Start(judge_config_);
+  if (!judge.ok()) return judge.status();
+  JudgeAnswer answer = (*judge)->Rates(
+      absl::ToDoubleSeconds(budget), absl::Now() + budget + kJudgeGrace,
+      [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); },
+      [&] { return work->cancelled.load(); });
+  if (work->cancelled) return absl::CancelledError("cancelled");
+  if (answer.kind != JudgeAnswer::Kind::kDone) return absl::UnavailableError(answer.message);
+  return ParseCalibration(answer.body.contains("calibration") ? answer.body["calibration"] : nlohmann::json::object());
+}
+
+void PipelineImpl::Calibrate(const WorkPtr& work) {
+  SetSlot("timing");
+  CalibrationHost host;
+  host.evaluate = [&](const v1::EvaluateWork& evaluate) { return EvaluateFor(work, evaluate); };
+  host.rates = [&](absl::Duration budget) { return MeasureRates(work, budget); };
+  host.progress = [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); };
+  host.cancelled = [&] { return work->cancelled.load(); };
+  host.now = [] { return absl::Now(); };
+  absl::StatusOr<v1::Calibration> calibration =
+      grove::worker::Calibrate(device_.kind(), work->assignment.calibrate(), host);
+  if (work->cancelled) return;
+  v1::WorkResult result;
+  if (calibration.ok()) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      *device_.mutable_calibration() = *calibration;
+    }
+    if (absl::Status saved = SaveCalibration(options_.paths.state_dir, calibration_key_, *calibration); !saved.ok()) {
+      LogWarning("worker", "the calibration holds until this worker ends: ", std::string(saved.message()));
+    }
+    *result.mutable_calibration() = *std::move(calibration);
+  } else if (absl::IsFailedPrecondition(calibration.status()) || absl::IsDeadlineExceeded(calibration.status())) {
+    result.set_problem_error(RepairUtf8(std::string(calibration.status().message()), 64 << 10));
+  } else {
+    result.set_infrastructure_failure(RepairUtf8(std::string(calibration.status().message()), 64 << 10));
+  }
+  Finish(work, std::move(result));
 }
 
 bool PipelineImpl::DeviceIsWell(const sandbox::Ending& ending, const XidFindings& xids, const std::string& fault,

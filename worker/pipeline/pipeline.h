@@ -61,7 +61,7 @@ class Pipeline {
   virtual void Submit(v1::Assignment assignment) = 0;  // never blocks; the caller keeps within Capacity()
   virtual void Cancel(const v1::Lease& lease) = 0;     // kills it; no result comes for it
   virtual std::vector<v1::Lease> Running() const = 0;
-  virtual const v1::DeviceInfo& Device() const = 0;
+  virtual v1::DeviceInfo Device() const = 0;
   virtual std::vector<std::string> SandboxLayers() const = 0;
   virtual int Capacity() const = 0;  // 1 on the device + those building ahead
   virtual PipelineStats Stats() = 0;

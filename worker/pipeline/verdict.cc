@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/hash.h"
 
 namespace grove::worker {
 namespace {
@@ -33,6 +34,11 @@ absl::StatusOr<Message> Parse(const nlohmann::json& body, const char* what) {
     return absl::InternalError(absl::StrCat("the judge's ", what, " is malformed: ", std::string(status.message())));
   }
   return message;
+}
+
+std::string NameOf(v1::Verdict verdict) {
+  const std::string name = v1::Verdict_Name(verdict);
+  return name.substr(std::min<size_t>(name.size(), 8));  // without VERDICT_
 }
 
 std::string Amount(double value) { return absl::StrFormat("%.6g", value); }
@@ -126,6 +132,65 @@ void MergeXids(const XidFindings& xids, v1::EvaluationResult* result) {
   std::string* error = result->mutable_fault()->mutable_cuda_error();
   absl::StrAppend(error, error->empty() ? "" : "; ", text);
   if (result->verdict() == v1::VERDICT_CRASHED) result->set_reason(absl::StrCat(result->reason(), "; ", text));
+}
+
+void MergeRival(const build::BuildOutcome* built, const Ending* ending, bool gone, v1::EvaluationResult* result) {
+  v1::RivalReport& rival = *result->mutable_rival();
+  if (built != nullptr) *rival.mutable_build() = built->report;
+  if (built != nullptr && !built->report.ok()) {
+    rival.set_verdict(built->verdict);
+    rival.set_reason(built->reason);
+  } else if (ending != nullptr && rival.verdict() != v1::VERDICT_UNSPECIFIED) {
+    // As for a candidate: the sandbox knows signals and limits.
+    v1::EvaluationResult own;
+    own.set_verdict(rival.verdict());
+    own.set_reason(rival.reason());
+    *own.mutable_fault() = rival.fault();
+    MergeEnding(*ending, gone, &own);
+    rival.set_verdict(own.verdict());
+    rival.set_reason(own.reason());
+    if (own.verdict() != v1::VERDICT_CORRECT) *rival.mutable_fault() = own.fault();
+  }
+  if (rival.verdict() == v1::VERDICT_CORRECT || rival.verdict() == v1::VERDICT_UNSPECIFIED || !result->has_timing()) {
+    return;
+  }
+  v1::BaselineTiming* timing = nullptr;
+  for (v1::BaselineTiming& one : *result->mutable_timing()->mutable_baselines()) {
+    if (one.baseline() == v1::BASELINE_RIVAL) timing = &one;
+  }
+  if (timing == nullptr) timing = result->mutable_timing()->add_baselines();
+  timing->Clear();
+  timing->set_baseline(v1::BASELINE_RIVAL);
+  timing->set_unavailable(
+      RepairUtf8(absl::StrCat("the rival is ", NameOf(rival.verdict()), ": ", rival.reason()), 500));
+}
+
+void FinishRival(const v1::Candidate& candidate, v1::EvaluationResult* result) {
+  v1::RivalReport& rival = *result->mutable_rival();
+  rival.set_name(candidate.name());
+  rival.set_sha256(Sha256Hex(candidate.source()));
+  rival.set_reason(RepairUtf8(rival.reason(), kMaxReason));
+  if (result->verdict() != v1::VERDICT_CORRECT) {
+    if (rival.reason().empty()) rival.set_reason("not compared: the candidate is not correct");
+    return;
+  }
+  for (const v1::BaselineTiming& timing : result->timing().baselines()) {
+    if (timing.baseline() != v1::BASELINE_RIVAL) continue;
+    if (timing.unavailable().empty()) {
+      std::string name = v1::Comparison_Name(timing.comparison());
+      result->set_reason(absl::StrFormat("%s; against the rival %s: %.3gx [%.3g, %.3g], resolution %.2g %%",
+                                         result->reason(), name.substr(std::min<size_t>(name.size(), 11)),
+                                         timing.speedup(), timing.speedup_low(), timing.speedup_high(),
+                                         100 * timing.resolution()));
+    } else {
+      result->set_reason(
+          absl::StrCat(result->reason(), "; there is no figure against the rival: ", timing.unavailable()));
+    }
+  }
+}
+
+absl::StatusOr<v1::Calibration> ParseCalibration(const nlohmann::json& body) {
+  return Parse<v1::Calibration>(body, "rates");
 }
 
 v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome) {

@@ -26,6 +26,16 @@ void MergeEnding(const sandbox::Ending& ending, bool gone, v1::EvaluationResult*
 // Names the application's Xids of its run in a verdict that they explain.
 void MergeXids(const XidFindings& xids, v1::EvaluationResult* result);
 
+// What became of the rival: completes what the judge says of it (`result->rival`) by its build and how its sandbox
+// ended. Where it is not CORRECT, the timing says why there is no figure against it.
+void MergeRival(const build::BuildOutcome* built, const sandbox::Ending* ending, bool gone,
+                v1::EvaluationResult* result);
+// Names it and says in the result's reason how the two compare, or that they do not. After the comparisons are filled
+// in.
+void FinishRival(const v1::Candidate& rival, v1::EvaluationResult* result);
+
+absl::StatusOr<v1::Calibration> ParseCalibration(const nlohmann::json& body);
+
 // The result of a candidate that was not built.
 v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome);
 

@@ -1,0 +1,164 @@
+#include "worker/pipeline/calibration.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/files.h"
+#include "common/base/hash.h"
+#include "common/base/version.h"
+#include "common/measure/comparison.h"
+
+namespace grove::worker {
+namespace {
+
+constexpr char kFile[] = "calibration.json";
+constexpr double kShare = 0.95;  // of runs that come out as SAME; of intervals that hold the truth; of slowdowns found
+// A share that falls short of its nominal value is said to when chance would do that less often than this.
+constexpr double kChance = 0.05;
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How far from 1 the far end of the interval is, in logarithms: the same in both directions.
+double Reach(const PairedRun& run) { return std::max(std::abs(std::log(run.low)), std::abs(std::log(run.high))); }
+
+bool Holds(const PairedRun& run) { return run.low <= 1 && run.high >= 1; }
+
+// The chance of at most `hits` in `runs` when each hits with probability kShare.
+double ChanceOfAtMost(int hits, int runs) {
+  double sum = 0;
+  for (int k = 0; k <= hits; ++k) {
+    sum += std::exp(std::lgamma(runs + 1) - std::lgamma(k + 1) - std::lgamma(runs - k + 1) + k * std::log(kShare) +
+                    (runs - k) * std::log(1 - kShare));
+  }
+  return sum;
+}
+
+}  // namespace
+
+double ResolutionOfRuns(const std::vector<PairedRun>& same) {
+  if (same.empty()) return 0;
+  std::vector<double> reach;
+  for (const PairedRun& run : same) reach.push_back(Reach(run));
+  std::sort(reach.begin(), reach.end());
+  const size_t rank = std::min(reach.size(), static_cast<size_t>(std::ceil(kShare * reach.size())) + 1);
+  const double found = std::max(std::exp(reach[rank - 1]) - 1, kFinestResolution);
+  const double digit = std::pow(10.0, std::floor(std::log10(found)) - 1);
+  // The small term: 0.0050 is 0.0050 also where division makes 0.005000000001 of it.
+  return std::ceil(found / digit - 1e-9) * digit;
+}
+
+v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<PairedRun>& planted, double slowdown) {
+  v1::Calibration calibration;
+  const double resolution = ResolutionOfRuns(same);
+  calibration.set_resolution(resolution);
+  calibration.set_runs(static_cast<int>(same.size()));
+  int as_same = 0, covered = 0;
+  std::vector<std::string> names;
+  for (const PairedRun& run : same) {
+    if (std::find(names.begin(), names.end(), run.kernel) == names.end()) names.push_back(run.kernel);
+  }
+  for (const std::string& name : names) {
+    v1::CalibrationKernel* kernel = calibration.add_kernels();
+    kernel->set_name(name);
+    std::vector<double> seconds, widths;
+    for (const PairedRun& run : same) {
+      if (run.kernel != name) continue;
+      seconds.push_back(run.seconds);
+      widths.push_back(std::log(run.high / run.low));
+      kernel->set_runs(kernel->runs() + 1);
+      const bool is_same = measure::Compare(run.low, run.high, resolution) == v1::COMPARISON_SAME;
+      kernel->set_same(kernel->same() + (is_same ? 1 : 0));
+      kernel->set_covered(kernel->covered() + (Holds(run) ? 1 : 0));
+      kernel->set_deviation(std::max(kernel->deviation(), std::abs(std::log(run.ratio))));
+    }
+    kernel->set_seconds(Median(seconds));
+    kernel->set_width(Median(widths));
+    as_same += kernel->same();
+    covered += kernel->covered();
+  }
+  const int runs = calibration.runs();
+  if (runs > 0) {
+    calibration.set_same_share(static_cast<double>(as_same) / runs);
+    calibration.set_coverage(static_cast<double>(covered) / runs);
+  }
+  if (runs < kFewRuns) {
+    calibration.add_warnings(
+        absl::StrCat("only ", runs, " A/A runs: too few to say where 95 % of them lie (", kFewRuns, " do)"));
+  } else if (ChanceOfAtMost(covered, runs) < kChance) {
+    calibration.add_warnings(
+        absl::StrFormat("the 95 %% intervals held the truth in %d of %d runs only: times drift here, so read intervals "
+                        "as narrower than "
+                        "they should be; the resolution allows for it",
+                        covered, runs));
+  }
+  calibration.set_detection_runs(static_cast<int>(planted.size()));
+  if (!planted.empty()) {
+    int found = 0;
+    for (const PairedRun& run : planted) {
+      found += measure::Compare(run.low, run.high, resolution) == v1::COMPARISON_SLOWER ? 1 : 0;
+    }
+    calibration.set_detection_slowdown(slowdown);
+    calibration.set_detection_share(static_cast<double>(found) / static_cast<double>(planted.size()));
+    if (calibration.detection_share() < kShare) {
+      calibration.add_warnings(absl::StrFormat("a planted slowdown of %g %% was found in %d of %d runs only",
+                                               100 * slowdown, found, static_cast<int>(planted.size())));
+    }
+  }
+  return calibration;
+}
+
+std::string CalibrationKey(const v1::DeviceInfo& device) {
+  return Sha256HexOfParts({absl::StrCat(device.kind()), device.name(), device.arch(), device.uuid(), device.driver(),
+                           device.torch(), kVersion});
+}
+
+std::optional<v1::Calibration> LoadCalibration(const std::string& folder, const std::string& key, std::string* why) {
+  why->clear();
+  auto text = ReadFile(absl::StrCat(folder, "/", kFile), 1 << 20);
+  if (!text.ok()) {
+    if (!absl::IsNotFound(text.status())) *why = std::string(text.status().message());
+    return std::nullopt;
+  }
+  const nlohmann::json body = nlohmann::json::parse(*text, nullptr, false);
+  v1::Calibration calibration;
+  if (!body.is_object() || !body.contains("calibration") || !body.contains("key") ||
+      !google::protobuf::util::JsonStringToMessage(body["calibration"].dump(), &calibration).ok()) {
+    *why = absl::StrCat(folder, "/", kFile, " is no calibration");
+    return std::nullopt;
+  }
+  if (body["key"] != key) {
+    *why = "device, driver, torch or grove have changed since it was calibrated";
+    return std::nullopt;
+  }
+  return calibration;
+}
+
+absl::Status SaveCalibration(const std::string& folder, const std::string& key, const v1::Calibration& calibration) {
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  const auto status = google::protobuf::util::MessageToJsonString(calibration, &text, options);
+  if (!status.ok()) return absl::InternalError(std::string(status.message()));
+  const nlohmann::json body = {{"key", key}, {"calibration", nlohmann::json::parse(text)}};
+  return WriteFileAtomically(absl::StrCat(folder, "/", kFile), absl::StrCat(body.dump(2), "\n"));
+}
+
+v1::Calibration Compact(const v1::Calibration& calibration) {
+  v1::Calibration compact = calibration;
+  compact.clear_kernels();
+  compact.clear_warnings();
+  return compact;
+}
+
+}  // namespace grove::worker
