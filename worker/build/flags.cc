@@ -4,30 +4,175 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace grove::build {
 namespace {
 
 constexpr size_t kMaxFlags = 64, kMaxFlagLength = 256;
 
-// -f flags that run code in the compiler, choose programs, or write files.
-constexpr absl::string_view kDeniedF[] = {"-fplugin",
-                                          "-fuse-ld",
-                                          "-fprofile",
-                                          "-fauto-profile",
-                                          "-fdump",
-                                          "-fcompare-debug",
-                                          "-foffload",
-                                          "-fmodule",
-                                          "-fpch",
-                                          "-fcallgraph-info",
-                                          "-fsave-optimization-record",
-                                          "-fstack-usage",
-                                          "-fdiagnostics-add-output",
-                                          "-fdiagnostics-set-output",
-                                          "-fwpa",
-                                          "-fltrans",
-                                          "-fresolution"};
+// Families of g++'s -f flags (gcc.gnu.org, "Option Summary"), without "-f" and "no-": what computes differently or
+// generates other code, and nothing that loads code into the compiler, chooses programs, reads profiles or writes
+// files. A name ends at '='; a family covers all names that begin with it.
+constexpr absl::string_view kNames[] = {
+    "PIC",
+    "pic",
+    "PIE",
+    "pie",
+    "openmp",
+    "openmp-simd",
+    "lto",
+    "fat-lto-objects",
+    "exceptions",
+    "rtti",
+    "permissive",
+    "coroutines",
+    "char8_t",
+    "concepts",
+    "signed-char",
+    "unsigned-char",
+    "trapv",
+    "non-call-exceptions",
+    "plt",
+    "common",
+    "semantic-interposition",
+    "visibility",
+    "visibility-inlines-hidden",
+    "tls-model",
+    "ident",
+    "asynchronous-unwind-tables",
+    "unwind-tables",
+    "elide-constructors",
+    "threadsafe-statics",
+    "sized-deallocation",
+    "verbose-asm",
+    "max-errors",
+    "whole-program",
+    "section-anchors",
+    "split-stack",
+    "ivopts",
+    "web",
+    "tracer",
+    "dce",
+    "dse",
+    "forward-propagate",
+    "rename-registers",
+    "caller-saves",
+    "crossjumping",
+    "thread-jumps",
+    "defer-pop",
+    "compare-elim",
+    "code-hoisting",
+    "cprop-registers",
+    "combine-stack-adjustments",
+    "hoist-adjacent-loads",
+    "jump-tables",
+    "bit-tests",
+    "store-merging",
+    "stdarg-opt",
+    "partial-inlining",
+    "auto-inc-dec",
+    "omit-frame-pointer",
+    "strict-overflow",
+    "strict-enums",
+    "keep-inline-functions",
+    "printf-return-value",
+    "stack-clash-protection",
+    "cf-protection",
+    "short-enums",
+};
+constexpr absl::string_view kFamilies[] = {
+    // arithmetic
+    "fast-math",
+    "math-errno",
+    "unsafe-math-optimizations",
+    "associative-math",
+    "reciprocal-math",
+    "finite-math-only",
+    "signed-zeros",
+    "trapping-math",
+    "rounding-math",
+    "signaling-nans",
+    "cx-",
+    "excess-precision",
+    "fp-",
+    "float-store",
+    "single-precision-constant",
+    "wrapv",
+    // loops and vectors
+    "tree-",
+    "unroll-",
+    "peel-loops",
+    "loop-",
+    "graphite",
+    "vect-cost-model",
+    "simd-cost-model",
+    "prefetch-loop-arrays",
+    "split-",
+    "unswitch-loops",
+    "version-loops-for-strides",
+    "modulo-sched",
+    "move-loop-",
+    "aggressive-loop-",
+    "finite-loops",
+    // inlining, aliasing, code
+    "inline",
+    "early-inlining",
+    "strict-aliasing",
+    "align-",
+    "schedule-",
+    "sched-",
+    "sched2-",
+    "reorder-",
+    "gcse",
+    "ipa-",
+    "if-conversion",
+    "selective-scheduling",
+    "sel-sched",
+    "devirtualize",
+    "data-sections",
+    "function-sections",
+    "merge-",
+    "expensive-optimizations",
+    "delete-",
+    "allow-store-data-races",
+    "assume-",
+    "ira-",
+    "lra-",
+    "live-",
+    "isolate-",
+    "optimize-",
+    "shrink-wrap",
+    "peephole",
+    "zero-",
+    "cse-",
+    "branch-count-reg",
+    "guess-branch-probability",
+    "stack-protector",
+    "builtin",
+    "hosted",
+    "freestanding",
+    "function-cse",
+    "toplevel-reorder",
+    "unit-at-a-time",
+    "implicit-",
+    // language and messages
+    "constexpr-",
+    "template-",
+    "aligned-new",
+    "new-",
+    "diagnostics-color",
+    "diagnostics-show-",
+    "message-length",
+};
+
+bool AllowedF(absl::string_view flag) {
+  absl::string_view name = flag.substr(2, flag.find('=') == absl::string_view::npos ? flag.npos : flag.find('=') - 2);
+  absl::ConsumePrefix(&name, "no-");
+  if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) return true;
+  return std::any_of(std::begin(kFamilies), std::end(kFamilies),
+                     [&](absl::string_view family) { return absl::StartsWith(name, family); });
+}
 
 bool HarmlessCharacters(absl::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
@@ -54,10 +199,7 @@ bool Allowed(const std::string& flag, bool cuda) {
     return f == "--fmad=false" || f == "-fmad=false" || f == "--fmad=true" || f == "-fmad=true" || f == "-ftz=true" ||
            f == "-ftz=false";
   }
-  if (absl::StartsWith(f, "-f")) {
-    return std::none_of(std::begin(kDeniedF), std::end(kDeniedF),
-                        [&](absl::string_view denied) { return absl::StartsWith(f, denied); });
-  }
+  if (absl::StartsWith(f, "-f")) return AllowedF(f);
   return absl::StartsWith(f, "-m") && f.size() > 2;
 }
 
@@ -94,7 +236,8 @@ absl::Status CheckFlags(const std::vector<std::string>& flags, v1::CandidateForm
       return absl::InvalidArgumentError(absl::StrCat("build flag ", flag,
                                                      " is not accepted; accepted are -D, -O, -std=, ",
                                                      cuda ? "-Xptxas, --use_fast_math, -maxrregcount=, -fmad=, -ftz="
-                                                          : "-f (none that loads plugins or writes files) and -m"));
+                                                          : "-m and -f flags of arithmetic, loops, inlining and code "
+                                                            "generation (docs/candidates.md)"));
     }
   }
   return absl::OkStatus();
