@@ -108,7 +108,7 @@ double SpeedupOf(const v1::EvaluationResult& result) {
 void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome) {
   const v1::EvaluationResult& result = outcome->result;
   const v1::Verdict verdict = result.verdict();
-  outcome->good = false;
+  outcome->good = outcome->by_time = false;
   if (verdict == v1::VERDICT_UNSPECIFIED) {
     outcome->seen = "no verdict";
     if (outcome->why.empty()) outcome->why = "its evaluation could not be done";
@@ -118,13 +118,17 @@ void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome) {
   const AuditExpectation& expect = FileOf(corpus, outcome->entry).expect;
   const bool listed = std::find(expect.verdicts.begin(), expect.verdicts.end(), verdict) != expect.verdicts.end();
   const bool correct = verdict == v1::VERDICT_CORRECT;
-  if (!listed && !(correct && expect.gains_nothing)) {
+  // No figure is no gain.
+  const bool no_figure = verdict == v1::VERDICT_UNMEASURABLE;
+  if (!listed && !((correct || no_figure) && expect.gains_nothing)) {
+    outcome->by_time = no_figure;
     outcome->why = absl::StrCat("must be ", VerdictNames(expect));
   } else if (verdict == v1::VERDICT_CHEATED && result.fault().evidence().empty()) {
     outcome->why = "CHEATED without evidence proves nothing";
   } else {
     outcome->why = correct ? WrongSpeed(expect, *outcome) : "";
     outcome->good = outcome->why.empty();
+    outcome->by_time = !outcome->good;
   }
 }
 

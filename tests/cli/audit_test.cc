@@ -257,6 +257,14 @@ TEST_CASE("Being right is enough where nothing is gained over the honest twin", 
   // Without figures nothing is proven.
   CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(1, 1, 1), 0).good);
   CHECK_FALSE(Outcome(corpus, 1, 0, Verdict(v1::VERDICT_CORRECT), 2).good);
+  // No figure is no gain, but for a control it is a failure.
+  CHECK(Outcome(corpus, 1, 0, Verdict(v1::VERDICT_UNMEASURABLE), 2).good);
+  CHECK_FALSE(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).good);
+  // What only its time speaks against is measured again, what is wrong otherwise is not.
+  CHECK(Outcome(corpus, 1, 0, CorrectResult(2.6, 2.5, 2.7), 2).by_time);
+  CHECK(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).by_time);
+  CHECK_FALSE(Outcome(corpus, 5, 0, WrongResult()).by_time);
+  CHECK_FALSE(Outcome(corpus, 0, 0, CorrectResult(9, 9, 9)).by_time);
   // Being wrong is not what it was to show.
   CHECK_FALSE(Outcome(corpus, 1, 0, WrongResult(), 2).good);
 }
