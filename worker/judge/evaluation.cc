@@ -40,7 +40,7 @@ class Evaluator {
     begin_ = Clock::now();
     try {
       Prepare();
-      StageDone("prepare");
+      StageDone("open");
       conversation_.SetStage("check");
       check_->Run(&conversation_, &arena_, timed_slots_, &random_, progress_);
       StageDone("check");
@@ -91,12 +91,13 @@ class Evaluator {
  private:
   void StageDone(const std::string& stage) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    stages_.push_back({{"stage", stage == "load" || stage == "open" ? "prepare" : stage}, {"seconds", seconds}});
+    stages_.push_back({{"stage", stage}, {"seconds", seconds}});
     begin_ = Clock::now();
   }
 
   void Prepare() {
     conversation_.Hello();
+    StageDone("hello");
     conversation_.SetStage("open");
     // What fits is decided with nothing of the last evaluation in the way.
     if (problem_.bytes > kLargeBytes) ops_.ReleaseCache();
@@ -129,6 +130,7 @@ class Evaluator {
       open["init"] = reference_.InitPickle();
       open["structure"] = reference_.Structure();
     }
+    StageDone("inputs");
     arena_.Open(&conversation_, open);
   }
 
