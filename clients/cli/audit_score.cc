@@ -54,6 +54,13 @@ std::string WrongSpeed(const AuditExpectation& expect, const AuditOutcome& outco
   return "";
 }
 
+// Whether the intervals leave no doubt of it: then it is not measured again, for noise may hide it the next time.
+bool ClearGain(const AuditExpectation& expect, const AuditOutcome& outcome) {
+  const v1::BaselineTiming* timing = RankingTiming(outcome.result);
+  return expect.gains_nothing && timing != nullptr && outcome.twin_high > 0 &&
+         timing->speedup_low() > outcome.twin_high * (1 + expect.max_gain);
+}
+
 absl::string_view StateName(AuditState state) {
   switch (state) {
     case AuditState::kGood:
@@ -128,7 +135,7 @@ void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome) {
   } else {
     outcome->why = correct ? WrongSpeed(expect, *outcome) : "";
     outcome->good = outcome->why.empty();
-    outcome->by_time = !outcome->good;
+    outcome->by_time = !outcome->good && !ClearGain(expect, *outcome);
   }
 }
 

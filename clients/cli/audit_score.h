@@ -16,11 +16,12 @@ struct AuditOutcome {
   AuditEntry entry;
   std::string node;             // "" = its job never got so far
   v1::EvaluationResult result;  // VERDICT_UNSPECIFIED = no verdict
+  double twin_high = 0;         // upper end of the twin's interval
   double twin_speedup = 0;      // of its twin in the same job; 0 = none, or not timed
   bool good = false;
   bool by_time = false;  // not good for its time alone: measuring again may say otherwise
-  std::string seen;  // "CORRECT 3.1x [3.0, 3.2]"
-  std::string why;   // of one that is not good, and for those without a verdict
+  std::string seen;      // "CORRECT 3.1x [3.0, 3.2]"
+  std::string why;       // of one that is not good, and for those without a verdict
 };
 
 double SpeedupOf(const v1::EvaluationResult& result);  // 0 = not timed

@@ -55,7 +55,9 @@ absl::StatusOr<std::vector<AuditOutcome>> Collect(Session* session, const AuditC
   }
   for (AuditOutcome& outcome : outcomes) {
     for (const AuditOutcome& other : outcomes) {
-      if (IsTwinOf(corpus, other.entry, outcome.entry)) outcome.twin_speedup = SpeedupOf(other.result);
+      if (!IsTwinOf(corpus, other.entry, outcome.entry)) continue;
+      outcome.twin_speedup = SpeedupOf(other.result);
+      if (outcome.twin_speedup > 0) outcome.twin_high = RankingTiming(other.result)->speedup_high();
     }
   }
   return outcomes;

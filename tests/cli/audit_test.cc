@@ -58,11 +58,12 @@ AuditCorpus Corpus() {
 std::vector<size_t> All(const AuditCorpus& corpus) { return *SelectAuditCases(corpus, {}); }
 
 AuditOutcome Outcome(const AuditCorpus& corpus, size_t index, size_t file, const v1::EvaluationResult& result,
-                     double twin = 0) {
+                     double twin = 0, double twin_high = 0) {
   AuditOutcome outcome;
   outcome.entry = {.judged_case = index, .file_case = index, .file = file};
   outcome.result = result;
   outcome.twin_speedup = twin;
+  outcome.twin_high = twin_high;
   JudgeAudit(corpus, &outcome);
   return outcome;
 }
@@ -262,6 +263,8 @@ TEST_CASE("Being right is enough where nothing is gained over the honest twin", 
   CHECK_FALSE(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).good);
   // What only its time speaks against is measured again, what is wrong otherwise is not.
   CHECK(Outcome(corpus, 1, 0, CorrectResult(2.6, 2.5, 2.7), 2).by_time);
+  CHECK(Outcome(corpus, 1, 0, CorrectResult(2.6, 2.5, 2.7), 2, 2.1).by_time);
+  CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(9, 8, 10), 2, 2.1).by_time);  // beyond doubt
   CHECK(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).by_time);
   CHECK_FALSE(Outcome(corpus, 5, 0, WrongResult()).by_time);
   CHECK_FALSE(Outcome(corpus, 0, 0, CorrectResult(9, 9, 9)).by_time);
