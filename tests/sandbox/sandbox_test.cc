@@ -428,6 +428,11 @@ TEST_CASE("Inodes and open files are bounded as well as bytes", "[sandbox][limit
     CHECK(e.kind == Ending::Kind::kExited);
     CHECK(e.exit_code == 24);  // EMFILE
   }
+  SECTION("timers, which run on while the program stands still") {
+    const Ending e = Run(Spec({"timers"}));
+    CHECK(e.kind == Ending::Kind::kExited);
+    CHECK(e.exit_code == 11);  // EAGAIN
+  }
 }
 
 TEST_CASE("Many sandboxes at once from many threads all end as they should", "[sandbox]") {

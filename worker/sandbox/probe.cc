@@ -10,6 +10,7 @@
 //   grove-sandbox-probe flood BYTES        writes to stdout
 //   grove-sandbox-probe signal N           ends itself by a signal
 //   grove-sandbox-probe exit N
+//   grove-sandbox-probe timers             makes POSIX timers, at most 100; its exit code is the error that ended it
 //   grove-sandbox-probe orphan             leaves a grandchild in a session of its own, which ignores signals, and
 //   exits 0 grove-sandbox-probe fds                lists its descriptors
 #include <dirent.h>
@@ -29,6 +30,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -124,6 +126,7 @@ void Deny(int host_pid) {
   Expect("seccomp", "finit_module", EPERM, [&] { return syscall(SYS_finit_module, -1, "", 0); });
   Expect("seccomp", "open_by_handle_at", EPERM, [&] { return syscall(SYS_open_by_handle_at, -1, nullptr, 0); });
   Expect("seccomp", "personality", EPERM, [&] { return syscall(SYS_personality, 0x0040000); });
+  Expect("seccomp", "personality-of-two", EPERM, [&] { return syscall(SYS_personality, 0x0440000); });
   // What must go on working.
   const long memory = syscall(SYS_memfd_create, "probe", 0);
   Report("seccomp", "memfd-works", memory >= 0, 0);
@@ -213,6 +216,16 @@ int main(int argc, char** argv) {
     while (dup(0) >= 0) {
     }
     return errno;
+  }
+  if (strcmp(what, "timers") == 0) {
+    for (int i = 0; i < 100; ++i) {
+      sigevent event = {};
+      event.sigev_notify = SIGEV_SIGNAL;
+      event.sigev_signo = SIGRTMIN;
+      timer_t timer;
+      if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return errno;
+    }
+    return 0;
   }
   if (strcmp(what, "exit") == 0) return atoi(value);
   if (strcmp(what, "orphan") == 0) {

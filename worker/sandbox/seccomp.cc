@@ -138,11 +138,16 @@ absl::StatusOr<int> CompileSeccompFilter() {
   // Typing into the terminal of whoever started us.
   filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, TIOCSTI));
   filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, 0x541C /* TIOCLINUX */));
-  // Address randomisation off, or old memory layouts. 0 and the query stay (glibc's own uses). Compared as whole bit
-  // sets, because one rule can compare an argument only once.
+  // Address randomisation off, or old memory layouts, alone or with other bits. 0 and the query (all bits) stay. One
+  // rule can compare an argument only once, so the query is told from the rest by its highest bit: with it, no other
+  // may be missing; without it, none of these may be there.
+  constexpr uint32_t kHighest = uint32_t{1} << 31;
   for (uint32_t bit : {uint32_t{ADDR_NO_RANDOMIZE}, uint32_t{READ_IMPLIES_EXEC}, uint32_t{ADDR_COMPAT_LAYOUT},
                        uint32_t{MMAP_PAGE_ZERO}}) {
-    filter.DenyIf("personality", EPERM, SCMP_A0_32(SCMP_CMP_EQ, bit));
+    filter.DenyIf("personality", EPERM, SCMP_A0_32(SCMP_CMP_MASKED_EQ, kHighest | bit, bit));
+  }
+  for (int shift = 0; shift < 31; ++shift) {
+    filter.DenyIf("personality", EPERM, SCMP_A0_32(SCMP_CMP_MASKED_EQ, kHighest | (uint32_t{1} << shift), kHighest));
   }
   if (!filter.error().empty()) return absl::InternalError(absl::StrCat("libseccomp refused a rule: ", filter.error()));
   const int fd = memfd_create("grove-seccomp", MFD_CLOEXEC);
