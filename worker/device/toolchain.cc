@@ -213,8 +213,10 @@ absl::StatusOr<Compiler> FindNvcc(const std::string& name) {
   }
   if (compiler.path.empty()) {
     return absl::NotFoundError(
-        "no CUDA compiler: nvcc was not found in $CUDA_HOME/bin, on PATH or in /usr/local/cuda/bin; install the CUDA "
-        "toolkit or give --nvcc");
+        absl::StrCat("no CUDA compiler: ",
+                     name.empty() ? "nvcc was not found in $CUDA_HOME/bin, on PATH or in /usr/local/cuda/bin"
+                                  : name + " was not found",
+                     "; install the CUDA toolkit or give --nvcc"));
   }
   GROVE_ASSIGN_OR_RETURN(ToolOutput version, RunTool({compiler.path, "--version"}, ToolEnv(), absl::Seconds(30)));
   if (version.exit_code != 0) {

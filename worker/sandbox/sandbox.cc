@@ -46,6 +46,10 @@ constexpr char kInnerUid[] = "1000";
 constexpr absl::Duration kSetUpTimeout = absl::Seconds(30);
 // After SIGKILL a process is gone within milliseconds unless the kernel holds it (docs/sandbox.md).
 constexpr absl::Duration kReapGrace = absl::Seconds(1);
+// While a private file system is filled beyond this share, the supervisor looks so often: a program writes some 2 GB/s,
+// so that it cannot fill and empty the rest of a few hundred MiB between two looks.
+constexpr double kFilling = 0.2;
+constexpr absl::Duration kFillingTick = absl::Milliseconds(4);
 
 // CUDA and torch keep some hundred open. Each process has so many, and closing them all delays its end.
 constexpr rlim_t kDescriptors = 4096;
@@ -165,6 +169,11 @@ int64_t TmpfsUsed(int fd) {
   // Every file counts as one block at least: a flood of empty ones is a flood too.
   return static_cast<int64_t>(std::max<uint64_t>(info.f_blocks - info.f_bfree, info.f_files - info.f_ffree)) *
          info.f_bsize;
+}
+double TmpfsShare(int fd) {
+  struct statfs info {};
+  if (fd < 0 || fstatfs(fd, &info) != 0 || info.f_blocks == 0) return 0;
+  return static_cast<double>(info.f_blocks - info.f_bfree) / static_cast<double>(info.f_blocks);
 }
 bool TmpfsFull(int fd) {
   struct statfs info {};
@@ -750,6 +759,7 @@ void SandboxedProcess::Supervise() {
   bool gone = false;
   int monitor_status = 0;
   double cpu_from = 0;
+  absl::Duration tick = spec_.tick;
 
   const auto hit = [&](const std::string& name, double set, double reached) {
     if (cause.has_value()) return;
@@ -779,6 +789,9 @@ void SandboxedProcess::Supervise() {
     ending.cpu_seconds = std::max(ending.cpu_seconds, usage.cpu_seconds);
     const int64_t disk = wrapped ? TmpfsUsed(tmp_fd_) + TmpfsUsed(shm_fd_) : 0;
     ending.disk_peak_bytes = std::max(ending.disk_peak_bytes, disk);
+    const double share = wrapped ? std::max(TmpfsShare(tmp_fd_), TmpfsShare(shm_fd_)) : 0.0;
+    ending.disk_fullest = std::max(ending.disk_fullest, share);
+    tick = share > kFilling ? std::min(spec_.tick, kFillingTick) : spec_.tick;
     // The first of these that holds names the limit: memory before the rest, because an OOM kill looks like a crash.
     if (usage.oom_kills > 0) {
       hit(spec_.names.memory, static_cast<double>(bounds.memory_bytes),
@@ -814,7 +827,7 @@ void SandboxedProcess::Supervise() {
       kill_now = kill_requested_;
     }
     if (kill_now && !cause.has_value()) cause = Ending::Kind::kKilled;
-    if (!cause.has_value() && absl::Now() - last_check >= spec_.tick) {
+    if (!cause.has_value() && absl::Now() - last_check >= tick) {
       last_check = absl::Now();
       measure(bounds, from, false);
     }
@@ -828,10 +841,10 @@ void SandboxedProcess::Supervise() {
       ending.unreaped = true;
       break;
     }
-    absl::Duration wait = spec_.tick;
+    absl::Duration wait = tick;
     if (bounds.wall > absl::ZeroDuration()) wait = std::min(wait, from + bounds.wall - absl::Now());
     if (cause.has_value()) wait = absl::Milliseconds(10);
-    wait = std::clamp(wait, absl::Milliseconds(1), spec_.tick);
+    wait = std::clamp(wait, absl::Milliseconds(1), tick);
     pollfd fds[4] = {{monitor_pidfd_, POLLIN, 0},
                      {out_open ? out_fd_ : -1, POLLIN, 0},
                      {err_open ? err_fd_ : -1, POLLIN, 0},

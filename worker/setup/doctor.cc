@@ -7,11 +7,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/version.h"
+#include "common/measure/comparison.h"
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
 #include "worker/device/toolchain.h"
+#include "worker/device/xid_watch.h"
+#include "worker/pipeline/calibration.h"
 #include "worker/pipeline/programs.h"
 #include "worker/sandbox/limits.h"
 #include "worker/sandbox/self_test.h"
@@ -107,6 +111,18 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
         absl::StrCat(builder.python_missing, " (.py problems and candidates need it)"));
   }
 
+  if (have_device) {
+    v1::DeviceInfo calibrated = device;
+    if (python.ok()) calibrated.set_torch(python->torch_version);
+    std::string why;
+    const auto calibration = LoadCalibration(options.paths.state_dir, CalibrationKey(calibrated), &why);
+    add("device", "calibration", calibration.has_value() ? State::kOk : State::kAbsent,
+        calibration.has_value()
+            ? absl::StrFormat("kernels are told apart from a difference of %.2g %% on", 100 * calibration->resolution())
+            : absl::StrCat("never calibrated (`grove calibrate`)", why.empty() ? "" : ": ", why, "; differences below ",
+                           100 * measure::ResolutionOf(device), " % count as none"));
+  }
+
   std::string candidate, probe;
   for (const char* name : {"grove-judge", "grove-candidate", "grove-candidate-python", "grove-sandbox-probe"}) {
     const auto path = FindProgram(options.paths, name);
@@ -136,6 +152,17 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
           : layer.required ? State::kMissing
                            : State::kAbsent,
           absl::StrCat(layer.evidence, layer.mechanism.empty() ? "" : absl::StrCat(" [", layer.mechanism, "]")));
+    }
+    if (cuda) {
+      const auto watch = device::XidWatch::Start(device.uuid());
+      const absl::Status listening = watch->Status(absl::Seconds(5));
+      add("device", "xids", listening.ok() ? State::kOk : State::kAbsent,
+          listening.ok() ? "errors of the GPU are reported by NVML as they happen"
+                         : absl::StrCat("errors of the GPU are not reported here: ", std::string(listening.message())));
+    } else if (!candidate.empty() && have_device) {
+      const sandbox::CanaryOutcome canary = sandbox::RunCanary(*host, candidate, "cpu", {});
+      add("device", "canary", canary.passed ? State::kOk : State::kMissing,
+          canary.passed ? "the device computes what it should" : canary.what);
     }
     // A kernel that must build.
     char folder[] = "/tmp/grove-doctor-XXXXXX";

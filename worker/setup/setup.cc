@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kTailLines = 40;
+// Objects and programs, once built and once staged, are some 50 MiB; the rest is for what the compilers put aside. A
+// compiler that meets a full disk says anything but that.
+constexpr uint64_t kRoomBytes = uint64_t{256} << 20;
 
 std::vector<std::string> Environment() {
   std::vector<std::string> env;
@@ -101,7 +105,7 @@ absl::StatusOr<std::string> FindSources(const SetupOptions& options) {
     }
   }
   return absl::NotFoundError(absl::StrCat("the sources of judge and candidate were not found (looked in ",
-                                          absl::StrJoin(places, ", "), "); give --source"));
+                                          absl::StrJoin(places, ", "), "); give --source-dir"));
 }
 
 }  // namespace
@@ -168,6 +172,15 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
   fs::remove_all(build, error);
   fs::remove_all(staged, error);
   GROVE_RETURN_IF_ERROR(MakeDirs(build));
+  struct statvfs room {};
+  if (statvfs(base.c_str(), &room) == 0) {
+    const uint64_t free_bytes = static_cast<uint64_t>(room.f_bavail) * room.f_frsize;
+    if (free_bytes < kRoomBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("there is no room in ", base, ": ", free_bytes >> 20,
+                                                       " MiB are free and setup needs ", kRoomBytes >> 20,
+                                                       "; make room, or give --output-dir on another disk"));
+    }
+  }
 
   say("configuring");
   std::vector<std::string> configure = {cmake,
