@@ -126,6 +126,9 @@ struct Ending {
   bool output_truncated = false;
   int64_t output_bytes = 0;  // all that was written
   int64_t memory_peak_bytes = -1, disk_peak_bytes = -1;
+  // The most of /tmp or /dev/shm, whichever was fuller, that was in use at any look: what fills one and takes its files
+  // away again is still seen, because the supervisor looks every few milliseconds while one fills.
+  double disk_fullest = 0;
   double cpu_seconds = -1, wall_seconds = 0;
   int pids_peak = -1;
   bool unreaped = false;               // something inside did not die within the grace: the slot is not clean
