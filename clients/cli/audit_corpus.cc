@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <utility>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -119,8 +120,9 @@ class Reader {
     const toml::node* node = table_.get(key);
     return node == nullptr ? table_.source().begin.line : node->source().begin.line;
   }
-  // Everything that was not asked for is an error.
+  // Everything that was not asked for is an error, and the likely cause of what is missing.
   absl::Status Finish() {
+    const absl::Status before = std::exchange(status_, absl::OkStatus());
     for (auto&& [key, node] : table_) {
       const std::string name(key.str());
       if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
@@ -128,7 +130,7 @@ class Reader {
       Fail(key.source().begin.line, name, "is not known",
            near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?"));
     }
-    return status_;
+    return status_.ok() ? before : status_;
   }
   const std::string& path() const { return path_; }
 
@@ -301,6 +303,7 @@ absl::StatusOr<AuditCase> ParseAuditManifest(absl::string_view text, const std::
   reader.Text("twin", &one.twin);
   reader.Text("then", &one.then);
   reader.Bool("sequence", &one.sequence);
+  reader.Bool("leaves_nothing", &one.leaves_nothing);
   reader.Count("repeat", 1, kMaxRepeat, &one.repeat);
   reader.Text("known_miss", &one.known_miss);
   std::vector<std::string> build_flags;
