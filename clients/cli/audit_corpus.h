@@ -36,6 +36,7 @@ struct AuditCase {
   v1::Problem problem, problem_cuda;  // problem_cuda is problem where the manifest has none
   std::string twin, then;             // ids of controls; "" = none
   bool sequence = false;
+  bool leaves_nothing = false;  // and nothing of it may be found on this machine afterwards (audit_host.h)
   int repeat = 1;
   std::string known_miss;
   v1::EvaluationOptions options;  // skip_timing is set by whether a speedup counts

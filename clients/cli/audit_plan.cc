@@ -44,7 +44,7 @@ class Planner {
 
   absl::Status Take(size_t index) {
     const AuditCase& one = corpus_.cases[index];
-    const bool alone = one.sequence || !one.then.empty();
+    const bool alone = one.sequence || one.leaves_nothing || !one.then.empty();
     AuditBatch own;
     own.spec = SpecOf(one, device_);
     own.spec.set_name(absl::StrCat("audit ", one.id));

@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "clients/cli/arguments.h"
 #include "clients/cli/audit_corpus.h"
+#include "clients/cli/audit_host.h"
 #include "clients/cli/audit_plan.h"
 #include "clients/cli/audit_score.h"
 #include "clients/cli/child.h"
@@ -24,6 +27,8 @@ namespace {
 constexpr size_t kAhead = 3;
 // How often what only its time speaks against is measured again.
 constexpr int kMeasureAgain = 2;
+// A killed process is given this long to be gone from the process table.
+constexpr absl::Duration kTracePatience = absl::Seconds(5);
 constexpr absl::Duration kEmbeddedPatience = absl::Seconds(5);
 
 struct Submitted {
@@ -70,6 +75,14 @@ class Audit {
 
   // The plan must live as long as this does.
   absl::Status Run(const std::vector<AuditBatch>& plan) {
+    for (const AuditBatch& batch : plan) {
+      for (const AuditEntry& entry : batch.entries) {
+        if (host_.has_value() || !corpus_.cases[entry.judged_case].leaves_nothing) continue;
+        auto host = AuditHost::Begin();
+        if (!host.ok()) return host.status();
+        host_.emplace(*std::move(host));
+      }
+    }
     for (const AuditBatch& batch : plan) total_ += batch.entries.size();
     for (const AuditBatch& batch : plan) {
       if (batch.alone) {
@@ -140,8 +153,25 @@ class Audit {
     if (!outcomes.ok()) return outcomes.status();
     waiting_.pop_front();
     done_ += current.batch->entries.size();
+    std::vector<std::string> traces;
+    const auto leaves_nothing = [&](const AuditEntry& entry) {
+      return host_.has_value() && corpus_.cases[entry.judged_case].leaves_nothing;
+    };
+    for (const AuditEntry& entry : current.batch->entries) {
+      if (!leaves_nothing(entry)) continue;
+      traces = host_->Traces(kTracePatience);
+      break;
+    }
     for (AuditOutcome& outcome : *outcomes) {
       JudgeAudit(corpus_, &outcome);
+      if (leaves_nothing(outcome.entry)) {
+        std::vector<std::string> found = host_->Told(outcome.result.ShortDebugString());
+        found.insert(found.end(), traces.begin(), traces.end());
+        if (!found.empty()) {
+          outcome.good = false;
+          outcome.why = absl::StrJoin(found, "; ");
+        }
+      }
       outcomes_.push_back(std::move(outcome));
     }
     Tell(current);
@@ -172,6 +202,7 @@ class Audit {
   const Context& context_;
   Session* const session_;
   const AuditCorpus& corpus_;
+  std::optional<AuditHost> host_;  // where a case that was chosen has to leave nothing on it
   std::deque<Submitted> waiting_;
   std::vector<AuditOutcome> outcomes_;
   size_t total_ = 0, done_ = 0;
