@@ -53,5 +53,18 @@ TEST_CASE("Nonsense and greed in a request are cut", "[limits]") {
   CHECK(l.output_bytes() == kOutputBytes);
 }
 
+TEST_CASE("A candidate may hold half of a GPU, what it asks for, and never more than there is", "[limits]") {
+  constexpr int64_t kGpu = int64_t{24} << 30;
+  v1::Limits asked, operators;
+  CHECK(FillLimits({}, {}, v1::DEVICE_KIND_CUDA, kGpu).device_memory_bytes() == kGpu / 2);
+  asked.set_device_memory_bytes(int64_t{4} << 30);
+  CHECK(FillLimits(asked, {}, v1::DEVICE_KIND_CUDA, kGpu).device_memory_bytes() == int64_t{4} << 30);
+  asked.set_device_memory_bytes(int64_t{1} << 50);
+  CHECK(FillLimits(asked, {}, v1::DEVICE_KIND_CUDA, kGpu).device_memory_bytes() == kGpu);
+  operators.set_device_memory_bytes(int64_t{2} << 30);
+  CHECK(FillLimits({}, operators, v1::DEVICE_KIND_CUDA, kGpu).device_memory_bytes() == int64_t{2} << 30);
+  CHECK(FillLimits({}, {}, v1::DEVICE_KIND_CPU).device_memory_bytes() == 0);
+}
+
 }  // namespace
 }  // namespace grove::sandbox

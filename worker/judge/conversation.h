@@ -46,6 +46,9 @@ class Conversation {
   Reply Run(const std::vector<std::size_t>& slots, const char* store, bool observe = false);
   void Close();
 
+  // Called after every run that is not timed, once the candidate is held where it can be; may throw a Verdict.
+  void SetLook(std::function<void()> look) { look_ = std::move(look); }
+
   // From now on (until `false`) the candidate stands still whenever it is not asked to run: nothing can be computed
   // ahead of the question, finished after the answer, or be in the reference's way.
   void HoldBetweenRuns(bool on);
@@ -65,6 +68,7 @@ class Conversation {
   wire::Channel channel_;
   ConversationLimits limits_;
   std::function<bool(bool)> hold_;
+  std::function<void()> look_;
   std::chrono::steady_clock::time_point deadline_;
   std::string stage_ = "load";
   bool holding_ = false, held_ = false;  // between runs it is held; it stands now

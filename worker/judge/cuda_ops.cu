@@ -11,7 +11,9 @@
 
 namespace grove::judge {
 
-void ReleaseCudaCache();  // cuda_cache.cc: torch's headers are not for nvcc
+// cuda_cache.cc: torch's headers are not for nvcc
+void ReleaseCudaCache();
+std::size_t CudaCacheBytes(int device);  // that torch has from the driver
 
 namespace {
 
@@ -64,7 +66,9 @@ struct Driver {
 
 class DeviceBlock : public SharedBlock {
  public:
-  DeviceBlock(const Driver& driver, int ordinal, std::size_t wanted) : driver_(driver) {
+  // `counter`: the bytes of all blocks that are alive.
+  DeviceBlock(const Driver& driver, int ordinal, std::size_t wanted, std::shared_ptr<std::size_t> counter)
+      : driver_(driver), counter_(std::move(counter)) {
     CUmemAllocationProp kind{};
     kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     kind.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -85,6 +89,7 @@ class DeviceBlock : public SharedBlock {
     }
     if (status == CUDA_SUCCESS) {
       mapped_ = true;
+      *counter_ += bytes_;
       CUmemAccessDesc access{};
       access.location = kind.location;
       access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -103,7 +108,10 @@ class DeviceBlock : public SharedBlock {
 
  private:
   void Free() {
-    if (mapped_) driver_.unmap(at_, bytes_);
+    if (mapped_) {
+      driver_.unmap(at_, bytes_);
+      *counter_ -= bytes_;
+    }
     if (reserved_) driver_.free_address(at_, bytes_);
     if (fd_ >= 0) ::close(fd_);
     mapped_ = reserved_ = false;
@@ -111,6 +119,7 @@ class DeviceBlock : public SharedBlock {
   }
 
   const Driver& driver_;
+  const std::shared_ptr<std::size_t> counter_;
   CUdeviceptr at_ = 0;
   std::size_t bytes_ = 0;
   int fd_ = -1;
@@ -196,9 +205,15 @@ class CudaOps : public DeviceOps {
     Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return free;
   }
+  std::int64_t others_bytes() const override {
+    std::size_t free = 0, total = 0;
+    Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return static_cast<std::int64_t>(total - free) - static_cast<std::int64_t>(CudaCacheBytes(ordinal_)) -
+           static_cast<std::int64_t>(*shared_bytes_);
+  }
   void ReleaseCache() override { ReleaseCudaCache(); }
   std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override {
-    return std::make_unique<DeviceBlock>(*driver_, ordinal_, bytes);
+    return std::make_unique<DeviceBlock>(*driver_, ordinal_, bytes, shared_bytes_);
   }
   void Copy(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr), "copying on the device");
@@ -251,6 +266,7 @@ class CudaOps : public DeviceOps {
   }
 
   int ordinal_;
+  std::shared_ptr<std::size_t> shared_bytes_ = std::make_shared<std::size_t>(0);
   cudaDeviceProp properties_{};
   std::unique_ptr<Driver> driver_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;

@@ -27,6 +27,8 @@ class DeviceOps {
   virtual nlohmann::json Info() const = 0;      // DeviceInfo without torch and toolkit
   virtual std::size_t cache_bytes() const = 0;  // last level
   virtual std::size_t free_bytes() const = 0;   // memory that may be taken now; what torch caches does not count
+  // Device memory in use that is not this process's: other processes' and the driver's. 0 on a CPU.
+  virtual std::int64_t others_bytes() const { return 0; }
   virtual void ReleaseCache() {}                // gives back device memory that torch keeps for later
   virtual std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) = 0;
   virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;      // on the device; waits

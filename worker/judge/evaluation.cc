@@ -9,6 +9,8 @@
 
 #include "worker/judge/check.h"
 #include "worker/judge/conversation.h"
+#include "worker/judge/memory_watch.h"
+#include "worker/judge/opponent.h"
 #include "worker/judge/random.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/timing.h"
@@ -49,6 +51,7 @@ class Evaluator {
         timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, conversation_, arena_, *check_,
                                            random_, timed_slots_);
         timing_->Run();
+        if (memory_ != nullptr) memory_->Look("time");
         StageDone("time");
       }
       result["verdict"] = "VERDICT_CORRECT";
@@ -80,8 +83,8 @@ class Evaluator {
       result["reason"] = "the candidate left no device memory for checking its outputs";
       result["fault"] = {{"stage", conversation_.stage()},
                          {"limit", "device_memory_bytes"},
-                         {"limit_set", total},
-                         {"limit_reached", total - left},
+                         {"limit_set", memory_ != nullptr && memory_->limit() > 0 ? memory_->limit() : total},
+                         {"limit_reached", memory_ != nullptr ? memory_->Held() : total - left},
                          {"message", Bounded(error.what(), 500)}};
     }
     result["stages"] = stages_;
@@ -97,6 +100,10 @@ class Evaluator {
 
   void Prepare() {
     conversation_.Hello();
+    if (ops_.cuda()) {
+      memory_ = std::make_unique<MemoryWatch>(ops_, settings_.device_memory);
+      conversation_.SetLook([this] { memory_->Look(conversation_.stage()); });
+    }
     StageDone("hello");
     conversation_.SetStage("open");
     // What fits is decided with nothing of the last evaluation in the way.
@@ -145,6 +152,7 @@ class Evaluator {
   std::size_t timed_slots_ = 0;
   std::unique_ptr<Check> check_;
   std::unique_ptr<Timing> timing_;
+  std::unique_ptr<MemoryWatch> memory_;  // CUDA
   json stages_ = json::array();
   Clock::time_point begin_;
 };

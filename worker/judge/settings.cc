@@ -63,6 +63,7 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   if (auto limits = options.find("limits"); limits != options.end() && limits->is_object()) {
     set(number(*limits, "call_wall_seconds"), &settings.call_wall);
     set(number(*limits, "run_wall_seconds"), &settings.run_wall);
+    set(number(*limits, "device_memory_bytes"), &settings.device_memory);
   }
   return settings;
 }

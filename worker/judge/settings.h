@@ -22,6 +22,7 @@ struct EvaluationSettings {
   double min_time = 0.2, max_time = 1.5;
   int min_samples = 10, max_samples = 500;
   double call_wall = 10, run_wall = 120;
+  double device_memory = 0;  // bytes that the candidate (with its rival) may hold on a GPU; 0 = any
   // Stops every process and thread of the candidate (returns once it stands) or lets it go on (returns at once). False
   // when that failed; empty where it cannot be done.
   std::function<bool(bool held)> hold;

@@ -79,7 +79,7 @@ v1::Limits DefaultLimits(v1::DeviceKind device) {
   return l;
 }
 
-v1::Limits FillLimits(const v1::Limits& a, const v1::Limits& o, v1::DeviceKind device) {
+v1::Limits FillLimits(const v1::Limits& a, const v1::Limits& o, v1::DeviceKind device, int64_t device_bytes) {
   const v1::Limits d = DefaultLimits(device);
   const int threads = UsableThreads();
   const int64_t memory_bound = MachineMemoryBytes() / 8 * 7;
@@ -96,8 +96,12 @@ v1::Limits FillLimits(const v1::Limits& a, const v1::Limits& o, v1::DeviceKind d
   l.set_run_cpu_seconds(Pick(a.run_cpu_seconds(), o.run_cpu_seconds(), cpu, kMaxWallSeconds * threads));
   l.set_call_wall_seconds(Pick(a.call_wall_seconds(), o.call_wall_seconds(), d.call_wall_seconds(), kMaxWallSeconds));
   l.set_memory_bytes(Pick(a.memory_bytes(), o.memory_bytes(), d.memory_bytes(), memory_bound));
+  // Nothing to bound on a CPU, and nothing to bound by where the size is not known.
+  const int64_t half = static_cast<int64_t>(kDeviceMemoryShare * static_cast<double>(device_bytes));
   l.set_device_memory_bytes(
-      std::max<int64_t>(0, a.device_memory_bytes() > 0 ? a.device_memory_bytes() : o.device_memory_bytes()));
+      device_bytes > 0
+          ? Pick(a.device_memory_bytes(), o.device_memory_bytes(), half, device_bytes)
+          : std::max<int64_t>(0, a.device_memory_bytes() > 0 ? a.device_memory_bytes() : o.device_memory_bytes()));
   l.set_processes(Pick(a.processes(), o.processes(), d.processes(), kMaxProcesses));
   l.set_disk_bytes(Pick(a.disk_bytes(), o.disk_bytes(), d.disk_bytes(), kMaxDiskBytes));
   l.set_output_bytes(Pick(a.output_bytes(), o.output_bytes(), d.output_bytes(), kMaxOutputBytes));

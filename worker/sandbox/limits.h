@@ -21,6 +21,8 @@ inline constexpr double kRunWallSeconds = 120;
 // spinning kernel may cost the queue. On the CPU device naive loops over large shapes are slower: 30 s.
 inline constexpr double kCallWallSecondsCuda = 10;
 inline constexpr double kCallWallSecondsCpu = 30;
+// Device memory of a candidate: half. The judge has the reference, inputs and expected outputs in the other half.
+inline constexpr double kDeviceMemoryShare = 0.5;
 // Threads and processes. OpenMP takes one per hardware thread, CUDA some ten, torch one pool per kind.
 inline constexpr int kBaseProcesses = 128;
 inline constexpr int kProcessesPerThread = 4;
@@ -37,7 +39,9 @@ v1::Limits DefaultLimits(v1::DeviceKind device);
 
 // Zero (and nonsense: negative, NaN) fields of `asked` become those of `operator_limits`, whose own zero fields become
 // the default. What is asked for is cut at the bounds below, so that a request cannot hold a worker for good.
-v1::Limits FillLimits(const v1::Limits& asked, const v1::Limits& operator_limits, v1::DeviceKind device);
+// `device_bytes`: memory of a GPU, of which the default of device_memory_bytes is a share; 0 = not known.
+v1::Limits FillLimits(const v1::Limits& asked, const v1::Limits& operator_limits, v1::DeviceKind device,
+                      int64_t device_bytes = 0);
 
 // Bounds: an hour of wall time, all of memory but an eighth, 4096 processes, 8 GiB of disk, 256 MiB of output.
 inline constexpr double kMaxWallSeconds = 3600;

@@ -1,0 +1,44 @@
+// How much device memory a candidate holds, from the judge's side: what is in use on the device, less what was in use
+// before the candidate had anything of its kernel, less what the judge itself has taken since. Looked at before,
+// between and after runs; what is taken and given back within one call is not seen. Without NVML's figures per process,
+// which a container does not get.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "worker/judge/device_ops.h"
+#include "worker/judge/verdict.h"
+
+namespace grove::judge {
+
+class MemoryWatch {
+ public:
+  // `limit` 0 = watch nothing. Counts from now.
+  MemoryWatch(DeviceOps& ops, double limit) : ops_(ops), limit_(limit), before_(limit > 0 ? ops.others_bytes() : 0) {}
+
+  // Throws the Verdict when the candidate holds more than the limit by more than what the driver takes for itself.
+  void Look(const std::string& stage) const {
+    if (limit_ <= 0) return;
+    const double held = Held();
+    if (held <= limit_ + kSlackBytes) return;
+    throw Verdict{
+        "VERDICT_LIMIT_EXCEEDED",
+        "the candidate holds more device memory than device_memory_bytes allows: " + MiB(held) + " of " + MiB(limit_),
+        {{"stage", stage}, {"limit", "device_memory_bytes"}, {"limit_set", limit_}, {"limit_reached", held}}};
+  }
+  double Held() const { return static_cast<double>(ops_.others_bytes() - before_); }
+  double limit() const { return limit_; }
+
+ private:
+  // What is not the candidate's doing: the driver's own for modules, stacks and heaps, and the contexts of the
+  // processes that are started ahead meanwhile, some 500 MiB each on an H200.
+  static constexpr double kSlackBytes = 2.0 * (1 << 30);
+  static std::string MiB(double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / (1 << 20))) + " MiB"; }
+
+  DeviceOps& ops_;
+  double limit_;
+  std::int64_t before_;
+};
+
+}  // namespace grove::judge
