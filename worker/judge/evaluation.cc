@@ -10,7 +10,6 @@
 #include "worker/judge/check.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/memory_watch.h"
-#include "worker/judge/opponent.h"
 #include "worker/judge/random.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/timing.h"

@@ -58,6 +58,8 @@ constexpr absl::Duration kJudgeGrace = absl::Seconds(60);
 constexpr absl::Duration kEndGrace = absl::Milliseconds(500);
 // After Cancel the judge is given this long to notice that the candidate is gone.
 constexpr absl::Duration kCancelGrace = absl::Seconds(5);
+// What a candidate holds may take long to take down. Past this its process is taken for stuck, and the device for sick.
+constexpr absl::Duration kSlowDeath = absl::Seconds(30);
 // A wrong result may be the device's: then, too, the canary is asked, when it has not been for so long.
 constexpr absl::Duration kWrongCanary = absl::Minutes(1);
 // Between two looks at a timed candidate's code: each reads a few files of /proc while it is held.
@@ -184,6 +186,8 @@ class PipelineImpl : public Pipeline {
   // A death of the judge: an infrastructure failure, or the problem's own fault once it repeats.
   void JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result);
 
+  // Whether what outlived its SIGKILL is gone after all, within kSlowDeath.
+  bool Dies(sandbox::Leftover& leftover);
   // What runs on the device may be at fault, or the device: true when its verdict can be given. Otherwise the slot is
   // quarantined and `why` says so.
   bool DeviceIsWell(const sandbox::Ending& ending, const XidFindings& xids, const std::string& fault, std::string* why);
@@ -946,9 +950,19 @@ void PipelineImpl::Calibrate(const WorkPtr& work) {
   Finish(work, std::move(result));
 }
 
+bool PipelineImpl::Dies(sandbox::Leftover& leftover) {
+  const absl::Time deadline = absl::Now() + kSlowDeath;
+  while (!leftover.Gone()) {
+    if (absl::Now() > deadline || Stopping()) return false;
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  return true;
+}
+
 bool PipelineImpl::DeviceIsWell(const sandbox::Ending& ending, const XidFindings& xids, const std::string& fault,
                                 std::string* why) {
-  if (ending.leftover != nullptr) {
+  // Tens of thousands of open files take the kernel seconds to close: slow is not stuck, and the verdict stands.
+  if (ending.leftover != nullptr && !Dies(*ending.leftover)) {
     health_->QuarantineFor(
         ending.leftover, absl::StrCat("process ", ending.leftover->pid(), " of a candidate did not die after SIGKILL"));
   } else if (!xids.device.empty()) {
