@@ -21,6 +21,7 @@ struct AuditEntry {
   size_t file_case = 0;    // whose file it is; another one's for twins and for what comes after
   size_t file = 0;         // position among its files
   int repetition = 0;
+  bool operator==(const AuditEntry&) const = default;
 };
 
 // One eval job. Entries stand in the order of its candidates.

@@ -26,8 +26,15 @@ struct AuditOutcome {
 
 double SpeedupOf(const v1::EvaluationResult& result);  // 0 = not timed
 
+// On a CPU a gain counts from here on, whatever a manifest says: processors that others use tell no more.
+inline constexpr double kLeastGainOnCpu = 1.0;
+
 // Fills good, by_time, seen and why.
 void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome);
+
+// One outcome of what was measured several times. A gain must show every time, and against the best figure that the
+// twin had in any of them; a time without a figure speaks for nothing.
+AuditOutcome SettleAudit(const AuditCorpus& corpus, std::vector<AuditOutcome> rounds);
 
 enum class AuditState {
   kGood,         // stopped, or a control that passed

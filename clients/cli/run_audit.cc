@@ -62,7 +62,6 @@ absl::StatusOr<std::vector<AuditOutcome>> Collect(Session* session, const AuditC
     for (const AuditOutcome& other : outcomes) {
       if (!IsTwinOf(corpus, other.entry, outcome.entry)) continue;
       outcome.twin_speedup = SpeedupOf(other.result);
-      if (outcome.twin_speedup > 0) outcome.twin_high = RankingTiming(other.result)->speedup_high();
     }
   }
   return outcomes;
@@ -126,13 +125,23 @@ class Audit {
     return again;
   }
 
-  void Forget(const std::vector<size_t>& cases) {
-    outcomes_.erase(std::remove_if(outcomes_.begin(), outcomes_.end(),
-                                   [&](const AuditOutcome& outcome) {
-                                     return std::find(cases.begin(), cases.end(), outcome.entry.judged_case) !=
-                                            cases.end();
-                                   }),
-                    outcomes_.end());
+  // Puts their outcomes aside, so that they are measured anew, and Settle() decides by all.
+  void SetAside(const std::vector<size_t>& cases) {
+    const auto chosen = [&](const AuditOutcome& outcome) {
+      return std::find(cases.begin(), cases.end(), outcome.entry.judged_case) != cases.end();
+    };
+    std::copy_if(outcomes_.begin(), outcomes_.end(), std::back_inserter(earlier_), chosen);
+    outcomes_.erase(std::remove_if(outcomes_.begin(), outcomes_.end(), chosen), outcomes_.end());
+  }
+
+  void Settle() {
+    for (AuditOutcome& outcome : outcomes_) {
+      std::vector<AuditOutcome> rounds = {outcome};
+      for (const AuditOutcome& other : earlier_) {
+        if (other.entry == outcome.entry) rounds.push_back(other);
+      }
+      if (rounds.size() > 1 && outcome.entry.role != AuditEntry::Role::kTwin) outcome = SettleAudit(corpus_, rounds);
+    }
   }
 
  private:
@@ -204,7 +213,7 @@ class Audit {
   const AuditCorpus& corpus_;
   std::optional<AuditHost> host_;  // where a case that was chosen has to leave nothing on it
   std::deque<Submitted> waiting_;
-  std::vector<AuditOutcome> outcomes_;
+  std::vector<AuditOutcome> outcomes_, earlier_;
   size_t total_ = 0, done_ = 0;
 };
 
@@ -265,9 +274,10 @@ ExitCode RunAudit(const Context& context, const AuditCommand& command) {
     auto next = PlanAudit(*corpus, again, *kind);
     if (!next.ok()) return Fail(context, next.status());
     context.console->Message(absl::StrCat("measuring again: ", again.size(), again.size() == 1 ? " case" : " cases"));
-    audit.Forget(again);
+    audit.SetAside(again);
     further.push_back(*std::move(next));
     ran = audit.Run(further.back());
+    audit.Settle();
   }
   context.console->ClearBlock();
   // What was seen before an interruption is said all the same; the rest counts as not run.

@@ -57,13 +57,19 @@ AuditCorpus Corpus() {
 
 std::vector<size_t> All(const AuditCorpus& corpus) { return *SelectAuditCases(corpus, {}); }
 
+// As on a GPU, where small gains count.
+v1::EvaluationResult Timed(double speedup) {
+  v1::EvaluationResult result = CorrectResult(speedup, speedup, speedup);
+  result.mutable_device()->set_kind(v1::DEVICE_KIND_CUDA);
+  return result;
+}
+
 AuditOutcome Outcome(const AuditCorpus& corpus, size_t index, size_t file, const v1::EvaluationResult& result,
                      double twin = 0, double twin_high = 0) {
   AuditOutcome outcome;
   outcome.entry = {.judged_case = index, .file_case = index, .file = file};
   outcome.result = result;
   outcome.twin_speedup = twin;
-  outcome.twin_high = twin_high;
   JudgeAudit(corpus, &outcome);
   return outcome;
 }
@@ -251,25 +257,43 @@ TEST_CASE("CHEATED without evidence does not count", "[audit]") {
 TEST_CASE("Being right is enough where nothing is gained over the honest twin", "[audit]") {
   const AuditCorpus corpus = Corpus();
   // The default allows a quarter, C03 a half.
-  CHECK(Outcome(corpus, 1, 0, CorrectResult(2.4, 2.3, 2.5), 2).good);
-  CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(2.6, 2.5, 2.7), 2).good);
-  CHECK(Outcome(corpus, 2, 0, CorrectResult(2.6, 2.5, 2.7), 2).good);
-  CHECK_FALSE(Outcome(corpus, 2, 0, CorrectResult(3.1, 2.5, 2.7), 2).good);
+  CHECK(Outcome(corpus, 1, 0, Timed(2.4), 2).good);
+  CHECK_FALSE(Outcome(corpus, 1, 0, Timed(2.6), 2).good);
+  CHECK(Outcome(corpus, 2, 0, Timed(2.6), 2).good);
+  CHECK_FALSE(Outcome(corpus, 2, 0, Timed(3.1), 2).good);
   // Without figures nothing is proven.
-  CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(1, 1, 1), 0).good);
+  CHECK_FALSE(Outcome(corpus, 1, 0, Timed(1), 0).good);
   CHECK_FALSE(Outcome(corpus, 1, 0, Verdict(v1::VERDICT_CORRECT), 2).good);
   // No figure is no gain, but for a control it is a failure.
   CHECK(Outcome(corpus, 1, 0, Verdict(v1::VERDICT_UNMEASURABLE), 2).good);
   CHECK_FALSE(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).good);
   // What only its time speaks against is measured again, what is wrong otherwise is not.
-  CHECK(Outcome(corpus, 1, 0, CorrectResult(2.6, 2.5, 2.7), 2).by_time);
-  CHECK(Outcome(corpus, 1, 0, CorrectResult(2.6, 2.5, 2.7), 2, 2.1).by_time);
-  CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(9, 8, 10), 2, 2.1).by_time);  // beyond doubt
+  CHECK(Outcome(corpus, 1, 0, Timed(2.6), 2).by_time);
   CHECK(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).by_time);
   CHECK_FALSE(Outcome(corpus, 5, 0, WrongResult()).by_time);
-  CHECK_FALSE(Outcome(corpus, 0, 0, CorrectResult(9, 9, 9)).by_time);
+  CHECK_FALSE(Outcome(corpus, 0, 0, Timed(9)).by_time);
   // Being wrong is not what it was to show.
   CHECK_FALSE(Outcome(corpus, 1, 0, WrongResult(), 2).good);
+  // A CPU that others use tells less.
+  CHECK(Outcome(corpus, 1, 0, CorrectResult(3.9, 3.8, 4), 2).good);
+  CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(4.1, 4, 4.2), 2).good);
+}
+
+TEST_CASE("A gain must show every time that it is measured", "[audit]") {
+  const AuditCorpus corpus = Corpus();
+  const auto settle = [&](std::vector<std::pair<v1::EvaluationResult, double>> rounds) {
+    std::vector<AuditOutcome> all;
+    for (const auto& [result, twin] : rounds) all.push_back(Outcome(corpus, 1, 0, result, twin));
+    return SettleAudit(corpus, all);
+  };
+  const v1::EvaluationResult void_round = Verdict(v1::VERDICT_UNMEASURABLE);
+  CHECK_FALSE(settle({{Timed(9), 1}, {Timed(8), 1}, {Timed(9), 2}}).good);
+  CHECK(settle({{Timed(9), 1}, {Timed(1), 1}}).good);
+  CHECK(settle({{Timed(3), 1}, {Timed(3), 2.9}}).good);  // the twin can be as fast
+  // A round without a figure does not excuse it.
+  CHECK_FALSE(settle({{Timed(9), 1}, {void_round, 1}, {void_round, 1}}).good);
+  CHECK(settle({{void_round, 1}, {void_round, 1}}).good);
+  CHECK_FALSE(settle({{Timed(1), 1}, {WrongResult(), 1}}).good);
 }
 
 TEST_CASE("A control has bounds on its speed where its manifest sets them", "[audit]") {
