@@ -139,6 +139,18 @@ def main():
         if fitted != fits:
             print("wrongly", "accepted" if fitted else "refused", repr(text))
             return 1
+    for text, fits in [("#include <torch/extension.h>\n# include <vector>\n#include <cuda_fp16.h>\n#include <pybind11/pybind11.h>\n", True),
+                       ("#include <ATen/ATen.h>\n#include <c10/util/Half.h>\n#include <mma.h>\n", True),
+                       ("#include <torch/csrc/utils/pybind.h>\n", False), ("  #  include <pybind11/numpy.h>\n", False),
+                       ('#include "mine.h"\n', False), ("#include MINE\n", False), ("#include <ATen/native/Math.h>\n", False)]:
+        try:
+            torch_lite_build.check_includes(text, os.path.join(libexec, "torch_lite"))
+            fitted = True
+        except torch_lite_build.Unfit:
+            fitted = False
+        if fitted != fits:
+            print("wrongly", "accepted" if fitted else "refused", repr(text))
+            return 1
     return 0
 
 

@@ -411,8 +411,33 @@ TEST_CASE("What is cancelled reports nothing and frees the device at once", "[pi
 }
 
 TEST_CASE("Figures for metrics add up", "[pipeline]") {
-  Evaluate(Assignment(Testcase("relu.cpp")));
+  const auto slot = [](const PipelineStats& stats) {
+    return std::map<std::string, double>(stats.slot_seconds.begin(), stats.slot_seconds.end());
+  };
+  const auto sum = [](const std::map<std::string, double>& seconds) {
+    double all = 0;
+    for (const auto& [state, one] : seconds) all += one;
+    return all;
+  };
+  const auto before = slot(Farm::Get().pipeline().Stats());
+  const absl::Time begin = absl::Now();
+  const v1::EvaluationResult result = Evaluate(Assignment(Testcase("relu.cpp")));
   const PipelineStats stats = Farm::Get().pipeline().Stats();
+  const double wall = absl::ToDoubleSeconds(absl::Now() - begin);
+  // No time of the slot is without a name, and none is counted twice.
+  const auto after = slot(stats);
+  CHECK(sum(after) - sum(before) == Approx(wall).margin(0.05 + 0.05 * wall));
+  CHECK(after.at("checking") > (before.contains("checking") ? before.at("checking") : 0.0));
+  // From the worker's first sight of it to its verdict, every stage has a name.
+  std::map<std::string, double> stages;
+  for (const v1::StageTime& stage : result.stages()) stages[stage.stage()] += stage.seconds();
+  for (const char* stage :
+       {"build_wait", "build", "device_wait", "start", "judge", "end", "hello", "inputs", "open", "check"}) {
+    CAPTURE(stage);
+    CHECK(stages.contains(stage));
+  }
+  CHECK_FALSE(stages.contains("prepare"));
+  CHECK(stages["hello"] + stages["inputs"] + stages["open"] + stages["check"] <= stages["judge"] + 0.01);
   int64_t verdicts = 0;
   for (const auto& [name, count] : stats.verdicts_total) verdicts += count;
   CHECK(verdicts >= 1);

@@ -32,6 +32,9 @@ constexpr int64_t kTemporaryBytes = int64_t{256} << 20;
 // More than this on stderr is no error message but an attack on whoever reads it.
 constexpr int64_t kMaxCompilerOutput = int64_t{16} << 20;
 constexpr int kBuildProcesses = 256;
+// A failed build whose folder was ever so full failed for want of room. Compilers write what they hold in memory at
+// once, and a file that does not fit ends at the brim, so that less than all was used by what came before.
+constexpr double kFull = 0.85;
 constexpr size_t kMaxExtensions = 16;     // descriptors per frame, docs/protocol.md
 constexpr int kExitExtensionFailed = 10;  // record_extensions.py
 
@@ -413,9 +416,9 @@ absl::StatusOr<BuildOutcome> Builder::BuildNative(const v1::Candidate& candidate
       break;
   }
   if (ending.exit_code != 0) {
-    // An assembler that fills its folder between two looks of the supervisor says so and takes its files away. A source
-    // that makes the compiler print the same words only gets another name for its own failure.
-    if (absl::StrContains(report.log(), "No space left on device")) {
+    // An assembler that fills its folder says so, takes its files away and ends: what was in use tells it from another
+    // failure.
+    if (ending.disk_fullest >= kFull) {
       Ending full;
       full.limit = "build_output_bytes";
       AddFault(full, limits, &outcome);

@@ -23,6 +23,8 @@ KNOWN_MACROS = {"defined", "__CUDA_ARCH__", "__CUDACC__", "__NVCC__", "__cpluspl
                 "__FMA__", "and", "or", "not"}
 CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b((?:[^\n]*\\\n)*[^\n]*)", re.M)
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include(?:_next)?\b[ \t]*(.*)', re.M)
+LIBRARY = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/")
 HALF = re.compile(r"::(Half|BFloat16)\b|_AND_HALF")
 
 
@@ -61,6 +63,18 @@ def check_conditions(text):
                 raise Unfit(f"a condition on {name}")
 
 
+def check_includes(text, lite):
+    """PyTorch's and pybind11's own headers beside the small ones could compile and mean something else."""
+    for name in INCLUDE.findall(text):
+        found = re.match(r'<([^>]+)>|"([^"]+)"', name)
+        if found is None:
+            raise Unfit(f"an include by macro: {name.strip()[:80]}")
+        path = found.group(1) or found.group(2)
+        small = os.path.exists(os.path.join(lite, "include", path)) or path in ("c10/util/Half.h", "c10/util/BFloat16.h")
+        if not small and (found.group(2) or LIBRARY.match(path)):
+            raise Unfit(f"{path} is not among them")
+
+
 class LiteBuilder:
     """Stands in for cpp_extension._run_ninja_build. `note` is told how each extension was built, in words."""
 
@@ -92,6 +106,7 @@ class LiteBuilder:
             with open(os.path.join(folder, source), encoding="utf-8") as file:
                 texts.append(file.read())
             check_conditions(texts[-1])
+            check_includes(texts[-1], self.lite)
         lite = [f"-I{self.lite}/include", f"-I{self.lite}/abi"] + self.defines
         if any(HALF.search(text) for text in texts):
             lite.append("-DGROVE_LITE_HALF")

@@ -101,27 +101,90 @@ absl::StatusOr<PreparedCandidate> CandidatePool::StartOne(bool python, const v1:
   return prepared;
 }
 
+CandidatePool::CandidatePool(CandidateConfig config) : config_(std::move(config)), thread_([this] { Stock(); }) {}
+
+CandidatePool::~CandidatePool() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CandidatePool::Stock() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto short_of = [&](bool python) {
+    return wanted_[python] && static_cast<int>(waiting_[python].size()) < Ahead(python);
+  };
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || (!quiet_ && (short_of(false) || short_of(true))); });
+    if (stopping_) return;
+    const bool python = !short_of(false);
+    const int generation = generation_;
+    starting_ = true;
+    lock.unlock();
+    auto next = StartOne(python, config_.default_limits);
+    lock.lock();
+    if (!next.ok()) {
+      wanted_[python] = false;  // Take will try again and say why
+    } else if (generation == generation_ && !stopping_) {
+      Waiting_ one{*std::move(next), false};
+      if (quiet_) one.held = one.candidate.process->Hold(true).ok();
+      waiting_[python].push_back(std::move(one));
+    }
+    starting_ = false;
+    changed_.notify_all();
+  }
+}
+
 void CandidatePool::Restock(bool python) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (waiting_.count(python) > 0) return;
+    wanted_[python] = true;
   }
-  auto next = StartOne(python, config_.default_limits);
-  if (!next.ok()) return;  // Take will try again and say why
+  changed_.notify_all();
+}
+
+void CandidatePool::Quiet(bool quiet) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (quiet_ == quiet) return;
+  quiet_ = quiet;
+  for (auto& [python, all] : waiting_) {
+    for (Waiting_& one : all) {
+      if (quiet && !one.held) {
+        // A ready one sleeps on its socket by itself, and must be able to die.
+        pollfd ready{one.candidate.judge_end.fd(), POLLIN, 0};
+        if (poll(&ready, 1, 0) == 0) one.held = one.candidate.process->Hold(true).ok();
+      } else if (!quiet && one.held) {
+        (void)one.candidate.process->Hold(false);
+        one.held = false;
+      }
+    }
+  }
+  if (quiet) changed_.wait(lock, [&] { return !starting_ || !quiet_ || stopping_; });
+  changed_.notify_all();
+}
+
+int CandidatePool::Waiting(bool python) {
   std::lock_guard<std::mutex> lock(mutex_);
-  waiting_.emplace(python, *std::move(next));
+  return static_cast<int>(waiting_[python].size());
 }
 
 absl::StatusOr<PreparedCandidate> CandidatePool::Take(bool python, const v1::Limits& limits) {
   PreparedCandidate prepared;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto it = waiting_.find(python);
-    if (it != waiting_.end()) {
-      prepared = std::move(it->second);
-      waiting_.erase(it);
+    std::unique_lock<std::mutex> lock(mutex_);
+    // One that is just being started comes sooner than another that would be started now.
+    changed_.wait(lock, [&] { return !starting_ || !waiting_[python].empty() || stopping_; });
+    std::list<Waiting_>& all = waiting_[python];
+    if (!all.empty()) {
+      if (all.front().held) (void)all.front().candidate.process->Hold(false);
+      prepared = std::move(all.front().candidate);
+      all.pop_front();
     }
   }
+  changed_.notify_all();
   // The size of its /tmp cannot be changed, and one that died while waiting is of no use.
   if (prepared.process != nullptr && (prepared.disk_bytes != limits.disk_bytes() || prepared.process->Ended())) {
     prepared = PreparedCandidate();
@@ -153,9 +216,11 @@ absl::StatusOr<PreparedCandidate> CandidatePool::Take(bool python, const v1::Lim
 }
 
 void CandidatePool::Clear() {
-  std::map<bool, PreparedCandidate> gone;
+  std::map<bool, std::list<Waiting_>> gone;
   std::lock_guard<std::mutex> lock(mutex_);
   gone.swap(waiting_);
+  wanted_.clear();
+  ++generation_;
 }
 
 }  // namespace grove::worker

@@ -38,6 +38,7 @@
 #include "worker/pipeline/floor.h"
 #include "worker/pipeline/judge_process.h"
 #include "worker/pipeline/programs.h"
+#include "worker/pipeline/slot_clock.h"
 #include "worker/pipeline/verdict.h"
 #include "worker/pipeline/work_policy.h"
 #include "worker/sandbox/limits.h"
@@ -47,9 +48,13 @@
 namespace grove::worker {
 namespace {
 
-// Judges kept warm: the search's problem, and one more for a `grove eval` beside it. Each holds a reference with its
-// data.
-constexpr size_t kWarmJudges = 2;
+// Judges kept warm, least recently used first to go: each holds a reference with its data, and torch with its device
+// context beside that (1 to 2 GB of host memory, 0.5 GB of a GPU's).
+constexpr size_t kWarmJudgesCpu = 2, kWarmJudgesCuda = 4;
+// Share of the device's memory that waiting judges' problems may hold together; the next problem gets the rest.
+constexpr int64_t kWarmJudgesMemoryShare = 8;
+// A GPU with less memory than this has one candidate's context waiting, a larger one two.
+constexpr int64_t kSmallDevice = int64_t{32} << 30;
 // A judge that dies so often in a row on one problem is the problem's doing.
 constexpr int kMaxJudgeDeaths = 3;
 // After a candidate's own time is up the judge has only statistics left to do; past this it hangs.
@@ -92,6 +97,7 @@ struct Work {
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
   std::vector<std::pair<std::string, double>> stages;
+  absl::Time submitted = absl::Now(), ready = absl::Now();  // for the device
 };
 
 absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
@@ -200,6 +206,10 @@ class PipelineImpl : public Pipeline {
   void FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation);
   void Progress(const WorkPtr& work, const std::string& stage, const std::string& detail);
   void SetSlot(const std::string& state);
+  // What the slot does, for SlotClock: finer than what SetSlot tells the coordinator.
+  void EnterSlot(const std::string& state);
+  // Why a slot that has nothing to do has nothing to do.
+  void ShowIdleLocked();
   void RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin);
 
   PipelineOptions options_;
@@ -228,7 +238,8 @@ class PipelineImpl : public Pipeline {
   PipelineStats stats_;
   std::map<std::string, int64_t> verdicts_;
   std::map<std::string, std::vector<double>> stage_seconds_;
-  absl::Time busy_since_ = absl::InfiniteFuture();
+  SlotClock slot_clock_{absl::Now()};
+  bool slot_idle_ = true;
 
   std::vector<std::thread> threads_running_;
 };
@@ -313,6 +324,7 @@ absl::Status PipelineImpl::Init() {
   const v1::Limits defaults = sandbox::FillLimits({}, options_.default_limits, device_.kind());
 
   CandidateConfig candidates;
+  candidates.native_ahead = candidates.python_ahead = cuda && device_.memory_bytes() >= kSmallDevice ? 2 : 1;
   candidates.host = host_;
   candidates.native_program = candidate_program_;
   candidates.python_script = python_script;
@@ -385,6 +397,7 @@ void PipelineImpl::Submit(v1::Assignment assignment) {
     running_[KeyOf(a.lease())] = work;
     // A calibration is no evaluation: it waits for the device, as a description does.
     (a.has_evaluate() ? build_queue_ : device_queue_).push_back(work);
+    ShowIdleLocked();
   }
   changed_.notify_all();
 }
@@ -401,6 +414,7 @@ void PipelineImpl::Cancel(const v1::Lease& lease) {
   };
   drop(&build_queue_);
   drop(&device_queue_);
+  ShowIdleLocked();
 }
 
 std::vector<v1::Lease> PipelineImpl::Running() const {
@@ -431,6 +445,7 @@ void PipelineImpl::Finish(const WorkPtr& work, v1::WorkResult result) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (work->cancelled) return;
     running_.erase(KeyOf(work->assignment.lease()));
+    ShowIdleLocked();
     if (result.has_evaluation()) ++verdicts_[v1::Verdict_Name(result.evaluation().verdict())];
     if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure) ++stats_.infrastructure_failures_total;
   }
@@ -491,6 +506,17 @@ void PipelineImpl::SetSlot(const std::string& state) {
   stats_.slot_state = state;
 }
 
+void PipelineImpl::EnterSlot(const std::string& state) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  slot_clock_.Enter(state, absl::Now());
+}
+
+void PipelineImpl::ShowIdleLocked() {
+  if (!slot_idle_ || slot_clock_.state() == "quarantined") return;
+  const char* state = running_.empty() ? "no_work" : "awaiting_build";
+  if (slot_clock_.state() != state) slot_clock_.Enter(state, absl::Now());
+}
+
 void PipelineImpl::RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin) {
   const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
   work->stages.emplace_back(stage, seconds);
@@ -506,7 +532,10 @@ PipelineStats PipelineImpl::Stats() {
   for (const auto& [verdict, count] : verdicts_) stats.verdicts_total.emplace_back(verdict, count);
   for (auto& [stage, seconds] : stage_seconds_) stats.stage_seconds.emplace_back(stage, std::move(seconds));
   stage_seconds_.clear();
-  if (busy_since_ < absl::Now()) stats.busy_seconds_total += absl::ToDoubleSeconds(absl::Now() - busy_since_);
+  for (const auto& [state, seconds] : slot_clock_.Seconds(absl::Now())) {
+    stats.slot_seconds.emplace_back(state, seconds);
+    if (state == "checking" || state == "timing") stats.busy_seconds_total += seconds;
+  }
   stats.health = RepairUtf8(health_->Text(), 1000);
   stats.health_counts = health_->Snapshot();
   return stats;
@@ -520,6 +549,7 @@ void PipelineImpl::BuildLoop() {
 
 void PipelineImpl::BuildOne(const WorkPtr& work) {
   if (work->cancelled) return;
+  RecordStage(work, "build_wait", work->submitted);
   Progress(work, "build", "");
   const absl::Time begin = absl::Now();
   absl::StatusOr<build::BuildOutcome> outcome = Build(work, work->assignment.evaluate().candidate());
@@ -537,6 +567,7 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_ || work->cancelled) return;
+    work->ready = absl::Now();
     device_queue_.push_back(work);
   }
   changed_.notify_all();
@@ -567,7 +598,12 @@ void PipelineImpl::DeviceLoop() {
     // Wakes for the canary of a quarantined device, work or not: the coordinator gives none until it has passed.
     WorkPtr work = Take(&device_queue_, health_->NextTry());
     if (work == nullptr && Stopping()) break;
-    if (health_->Quarantined() && health_->Retry()) SetSlot("idle");
+    if (health_->Quarantined() && health_->Retry()) {
+      SetSlot("idle");
+      EnterSlot("no_work");
+      std::lock_guard<std::mutex> lock(mutex_);
+      ShowIdleLocked();
+    }
     if (work == nullptr || work->cancelled) continue;
     // What the device has reported since the last work is no fault of the next.
     if (XidFindings since = health_->TakeXids(false); !since.device.empty() && !health_->Quarantined()) {
@@ -580,8 +616,9 @@ void PipelineImpl::DeviceLoop() {
     }
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      busy_since_ = absl::Now();
+      slot_idle_ = false;
     }
+    RecordStage(work, "device_wait", work->ready);
     if (work->assignment.has_evaluate()) {
       Evaluate(work);
     } else if (work->assignment.has_calibrate()) {
@@ -590,9 +627,13 @@ void PipelineImpl::DeviceLoop() {
       Describe(work);
     }
     std::lock_guard<std::mutex> lock(mutex_);
-    stats_.busy_seconds_total += absl::ToDoubleSeconds(absl::Now() - busy_since_);
-    busy_since_ = absl::InfiniteFuture();
-    if (!health_->Quarantined()) stats_.slot_state = "idle";
+    slot_idle_ = true;
+    if (health_->Quarantined()) {
+      slot_clock_.Enter("quarantined", absl::Now());
+    } else {
+      stats_.slot_state = "idle";
+      slot_clock_.Enter(running_.empty() ? "no_work" : "awaiting_build", absl::Now());
+    }
   }
   pool_->Clear();
 }
@@ -638,13 +679,16 @@ PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::P
     judges_.splice(judges_.begin(), judges_, it);
     return &judges_.front();
   }
-  // Two references with their data must not be in memory beside a third.
-  while (judges_.size() >= kWarmJudges) judges_.pop_back();
-  // A judge with large tensors would leave no room for the next problem's on the device.
-  if (device_.kind() == v1::DEVICE_KIND_CUDA) {
-    judges_.remove_if([&](const WarmJudge& j) { return j.description.memory_bytes() > device_.memory_bytes() / 16; });
-  }
-  Progress(work, "prepare", "the reference");
+  EnterSlot("loading");
+  // Room for one more, and for its problem beside those of the judges that stay.
+  const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
+  while (judges_.size() >= (cuda ? kWarmJudgesCuda : kWarmJudgesCpu)) judges_.pop_back();
+  int64_t held = 0;
+  judges_.remove_if([&](const WarmJudge& j) {  // most recently used first
+    held += j.description.memory_bytes();
+    return cuda && held > device_.memory_bytes() / kWarmJudgesMemoryShare;
+  });
+  Progress(work, "load", "the reference");
   const absl::Time begin = absl::Now();
   auto judge = JudgeProcess::Start(judge_config_);
   if (!judge.ok()) {
@@ -697,7 +741,7 @@ PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::P
   warm.description.set_sha256(work->problem_sha256);
   *warm.description.mutable_device() = device_;
   judges_.push_front(std::move(warm));
-  RecordStage(work, "prepare", begin);
+  RecordStage(work, "load", begin);
   return &judges_.front();
 }
 
@@ -727,6 +771,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   WarmJudge* judge = GetJudge(work, evaluate.problem(), options, &failure);
   if (judge == nullptr) return FinishUnjudged(work, std::move(failure));
 
+  EnterSlot("starting");
   const absl::Time begin = absl::Now();
   auto candidate = pool_->Take(python, work->limits);
   if (!candidate.ok()) {
@@ -750,6 +795,9 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     }
   }
   RecordStage(work, "start", begin);
+  EnterSlot("checking");
+  // The next one gets ready while this one is checked, and stands still while it is timed.
+  pool_->Restock(python);
 
   absl::Time cancelled_at = absl::InfiniteFuture();
   const auto cancelled = [&] {
@@ -778,6 +826,8 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       stage = name;
       stage_begin = absl::Now();
       SetSlot(name == "time" ? "timing" : "checking");
+      EnterSlot(name == "time" ? "timing" : "checking");
+      pool_->Quiet(name == "time");
     }
     look(name == "time");
     Progress(work, name, detail);
@@ -798,6 +848,9 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   JudgeAnswer answer = judge->judge->Evaluate(contestant(python, &*candidate), std::move(against), options, deadline,
                                               on_progress, cancelled);
   RecordStage(work, "judge", judged_from);
+  EnterSlot("ending");
+  pool_->Quiet(false);
+  const absl::Time ending_from = absl::Now();
 
   std::string ended;
   if (answer.kind == JudgeAnswer::Kind::kDone && answer.body.contains("ended") && answer.body["ended"].is_string()) {
@@ -820,6 +873,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     // A process that does not die disturbs whatever comes next, whosever it is.
     if (ending.leftover == nullptr) ending.leftover = rival_ending->leftover;
   }
+  RecordStage(work, "end", ending_from);
 
   if (work->cancelled) {
     if (!judge->judge->Alive()) DropJudge(judge->problem);
@@ -968,10 +1022,13 @@ bool PipelineImpl::DeviceIsWell(const sandbox::Ending& ending, const XidFindings
   } else if (!xids.device.empty()) {
     health_->Quarantine(
         absl::StrCat("it reported ", xids.Text(), "; what to do: ", device::MeaningOf(xids.device.front()).action));
-  } else if (fault.empty() || health_->PassesAfter(fault)) {
-    // A waiting candidate may share the fault with the one that caused it; the judge has a context of its own, and its
-    // next answer shows whether that still works.
+  } else if (fault.empty()) {
     return true;
+  } else {
+    // A waiting candidate may share the fault with the one that caused it. The judge has a context of its own, and its
+    // next answer shows whether that still works.
+    if (device_.kind() == v1::DEVICE_KIND_CUDA) pool_->Clear();
+    if (health_->PassesAfter(fault)) return true;
   }
   *why = absl::StrCat("device ", device_.name(), " is ", health_->Text());
   ShowQuarantine();
@@ -981,6 +1038,7 @@ bool PipelineImpl::DeviceIsWell(const sandbox::Ending& ending, const XidFindings
 void PipelineImpl::ShowQuarantine() {
   // First of all, so that the heartbeat ahead of the result says it.
   SetSlot("quarantined");
+  EnterSlot("quarantined");
   pool_->Clear();
   judges_.clear();
 }

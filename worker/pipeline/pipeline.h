@@ -42,7 +42,8 @@ struct PipelineStats {
   std::vector<std::pair<std::string, std::vector<double>>> stage_seconds;  // since the last snapshot
   int64_t infrastructure_failures_total = 0;
   std::vector<std::pair<std::string, bool>> sandbox_layers;
-  double busy_seconds_total = 0;
+  double busy_seconds_total = 0;                             // checking and timing
+  std::vector<std::pair<std::string, double>> slot_seconds;  // slot_clock.h, by state
   std::string health;  // WorkerHeartbeat.health
   DeviceHealth::Counts health_counts;
 };

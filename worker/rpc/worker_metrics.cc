@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/measure/comparison.h"
 
 namespace grove::worker {
 
@@ -46,8 +47,12 @@ metrics::Families WorkerMetrics::Collect() {
   }
   if (!known) states.push_back({{{"state", "other"}}, 1});
   metrics::AddGauge(families, "grove_worker_slot", "1 for what the device slot does now, 0 for the rest.", states);
-  metrics::AddCounter(families, "grove_worker_slot_busy_seconds_total", "Time that the device slot was in use.",
-                      stats.busy_seconds_total);
+  metrics::AddCounter(families, "grove_worker_slot_busy_seconds_total",
+                      "Time that the device slot was checking or timing.", stats.busy_seconds_total);
+  metrics::Samples slot_seconds;
+  for (const auto& [state, seconds] : stats.slot_seconds) slot_seconds.push_back({{{"state", state}}, seconds});
+  metrics::AddCounter(families, "grove_worker_slot_seconds_total",
+                      "Time of the device slot by what it did (checking, timing) or why it did nothing.", slot_seconds);
   gauge("grove_worker_leases", "Leases that this worker has.", static_cast<double>(farm.running));
   counter("grove_worker_builds_total", "Builds asked for, cached ones included.", stats.builds_total);
   counter("grove_worker_build_cache_hits_total", "Builds answered from the cache.", stats.build_cache_hits_total);
@@ -75,6 +80,32 @@ metrics::Families WorkerMetrics::Collect() {
   for (const auto& [layer, active] : stats.sandbox_layers) layers.push_back({{{"layer", layer}}, active ? 1.0 : 0.0});
   metrics::AddGauge(families, "grove_worker_sandbox_layer_active", "1 when the layer of the sandbox is active.",
                     layers);
+
+  const v1::DeviceInfo device = pipeline_.Device();
+  const v1::Calibration& calibration = device.calibration();
+  gauge("grove_device_resolution_ratio",
+        "Relative difference of two times below which kernels count as the same; a default where never calibrated.",
+        measure::ResolutionOf(device));
+  gauge("grove_device_calibrated_timestamp_seconds", "When the device was calibrated, in Unix time; 0 = never.",
+        static_cast<double>(calibration.time_unix_nanos()) * 1e-9);
+  if (calibration.runs() > 0) {
+    gauge("grove_device_same_ratio", "Share of a kernel's comparisons with itself that came out as the same.",
+          calibration.same_share());
+    gauge("grove_device_interval_coverage_ratio", "Share of 95 % intervals that held the truth.",
+          calibration.coverage());
+    gauge("grove_device_memory_bandwidth_bytes_per_second", "Measured bandwidth of the device's memory.",
+          calibration.bandwidth_bytes_per_second());
+    metrics::Samples rates;
+    for (const v1::Rate& rate : calibration.rates()) {
+      rates.push_back({{{"precision", rate.precision()}}, rate.operations_per_second()});
+    }
+    metrics::AddGauge(families, "grove_device_matrix_operations_per_second",
+                      "Measured rate of matrix products, multiply and add counted as two.", rates);
+  }
+  if (calibration.detection_runs() > 0) {
+    gauge("grove_device_slowdown_detected_ratio", "Share of planted slowdowns of 2 % that were found.",
+          calibration.detection_share());
+  }
 
   gauge("grove_worker_connected", "1 while a coordinator has this worker's session.", farm.connected ? 1 : 0);
   counter("grove_worker_sessions_total", "Sessions with the coordinator.", farm.sessions_total);
