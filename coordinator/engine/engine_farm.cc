@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "coordinator/engine/engine_loop.h"
 #include "coordinator/engine/normalise.h"
+#include "coordinator/engine/result_index.h"
 #include "coordinator/engine/validate.h"
 
 namespace grove::coordinator {
@@ -54,7 +55,10 @@ void EngineImpl::Evaluate(Job& job, int kernel) {
   const KernelRecord& record = job.tree->kernels()[kernel];
   if (record.finished_seq != 0) return;
   const int original = record.duplicate_of;
-  if (original < 0) return AddKernelWork(job, kernel);
+  if (original < 0) {
+    if (!FinishReused(job, kernel)) AddKernelWork(job, kernel);
+    return;
+  }
   if (job.tree->kernels()[original].finished_seq != 0) return FinishDuplicate(job, kernel, original);
   std::vector<int>& waiting = job.duplicates[original];
   if (std::find(waiting.begin(), waiting.end(), kernel) == waiting.end()) waiting.push_back(kernel);
@@ -80,6 +84,35 @@ void EngineImpl::FinishDuplicate(Job& job, int kernel, int original) {
   Emit(job, std::move(event));
 }
 
+bool EngineImpl::FinishReused(Job& job, int kernel) {
+  // One that has been given out already may be running: its own result comes.
+  if (!job.tree->options().reuse_result() || job.tree->kernels()[kernel].attempt > 0) return false;
+  if (job.tree->spec().eval().has_rival()) return false;  // both must be measured in one go
+  absl::StatusOr<std::shared_ptr<const v1::Problem>> problem = ProblemOf(job);
+  absl::StatusOr<v1::Event> written = ReadEvent(job.tree->kernels()[kernel].written_seq);
+  if (!problem.ok() || !written.ok()) return false;
+  const v1::KernelNode& node = written->kernel_written().kernel();
+  const uint64_t seq = results_.Get(ResultKey(**problem, node.candidate(), node.source_sha256(), job.tree->options()));
+  if (seq == 0) return false;
+  absl::StatusOr<v1::Event> earlier = ReadEvent(seq);
+  if (!earlier.ok()) return false;
+  const v1::EvaluationFinished& from = earlier->evaluation_finished();
+  v1::EvaluationResult whole = from.result();
+  if (absl::StatusOr<std::string> text = ReadBlob(from.result_sha256()); text.ok()) {
+    v1::EvaluationResult parsed;
+    if (parsed.ParseFromString(*text)) whole = std::move(parsed);
+  }
+  bool same_machine = false;
+  for (const scheduler::WorkerView& view : scheduler_.Workers()) {
+    same_machine = same_machine || (view.session != 0 && SameMachine(whole.device(), view.hello.device()) &&
+                                    view.hello.version() == whole.grove_version());
+  }
+  if (!same_machine) return false;
+  whole.set_reused(true);
+  FinishKernel(job, kernel, 0, std::move(whole));  // nothing was run for it
+  return true;
+}
+
 // Has the kernel that would lead a search measured once more.
 void EngineImpl::EvaluateAgain(Job& job) {
   const int kernel = job.tree->WantedAgain();
@@ -97,7 +130,13 @@ void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationR
   *finished->mutable_result() = BoundedResult(whole);
   finished->set_result_sha256(PutBlob(whole.SerializeAsString()));
   ++verdicts_[LowerVerdict(whole.verdict())];
+  const uint64_t seq = next_seq_;
   Emit(job, std::move(event));
+  if (auto key = job.result_keys.find(kernel); key != job.result_keys.end()) {
+    // What could not be measured is worth another try; a later measurement stands for an earlier one.
+    if (whole.verdict() != v1::VERDICT_UNMEASURABLE) results_.Put(key->second, seq);
+    job.result_keys.erase(key);
+  }
   auto waiting = job.duplicates.find(kernel);
   if (waiting == job.duplicates.end()) return;
   const std::vector<int> equal = std::move(waiting->second);
@@ -153,7 +192,10 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
   LeasedEvent(grant.work, grant.attempt, grant.worker);
   ++stats_.leases_granted_total;
   std::vector<double>& waited = stages_["queue"];
-  if (waited.size() < kMaxStageSamples) waited.push_back(absl::ToDoubleSeconds(grant.waited));
+  // By the clock and not by this turn's time: work that came and was given out in one turn waited as long as the turn
+  // took, which on an idle farm is all of it.
+  const absl::Duration in_queue = grant.waited + (clock_.Monotonic() - now_);
+  if (waited.size() < kMaxStageSamples) waited.push_back(absl::ToDoubleSeconds(in_queue));
 
   const int kernel = job->tree->KernelIndex(grant.work);
   if (job->tree->calibrates()) {
@@ -179,6 +221,10 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
       *work->mutable_candidate() = std::move(*written->mutable_kernel_written()->mutable_kernel()->mutable_candidate());
       absl::StatusOr<std::string> source = ReadBlob(written->kernel_written().kernel().source_sha256());
       status = source.status();
+      if (status.ok() && !work->has_rival()) {
+        job->result_keys[kernel] = ResultKey(**problem, work->candidate(),
+                                             written->kernel_written().kernel().source_sha256(), job->tree->options());
+      }
       if (status.ok()) work->mutable_candidate()->set_source(*std::move(source));
     }
   }

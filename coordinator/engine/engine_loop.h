@@ -28,6 +28,7 @@
 #include "coordinator/engine/engine_impl.h"
 #include "coordinator/engine/executor.h"
 #include "coordinator/engine/job_tree.h"
+#include "coordinator/engine/result_index.h"
 #include "coordinator/scheduler/scheduler.h"
 
 namespace grove::coordinator::engine_internal {
@@ -127,6 +128,7 @@ struct Job {
   // Only while the job has not ended.
   std::unique_ptr<Search> search;
   absl::flat_hash_map<int, std::vector<int>> duplicates;  // kernels that wait for the verdict of an equal one
+  absl::flat_hash_map<int, std::string> result_keys;      // of kernels that are being evaluated: result_index.h
   v1::DeviceKind device = v1::DEVICE_KIND_UNSPECIFIED;    // what its work needs
   absl::Duration unfit_since = absl::InfiniteDuration();
   bool unfit = false;
@@ -348,6 +350,8 @@ class EngineImpl : public Engine {
   void EvaluateAgain(Job& job);
   void FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole);
   void FinishDuplicate(Job& job, int kernel, int original);
+  // Gives an equal evaluation's result where the job allows it and there is one of an equal machine.
+  bool FinishReused(Job& job, int kernel);
   void Lost(const scheduler::Loss& loss);
   void LeasedEvent(const std::string& work, int attempt, const std::string& worker);
   void Assign(const scheduler::Grant& grant);
@@ -455,6 +459,7 @@ class EngineImpl : public Engine {
   EngineStats stats_;
   std::map<std::string, int64_t> verdicts_;
   std::map<std::string, std::vector<double>> stages_;
+  ResultIndex results_;
 
   std::unique_ptr<Executor> executor_;  // last: its threads post messages
 };

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <set>
 
 #include "tests/coordinator_core/harness.h"
@@ -553,6 +554,88 @@ TEST_CASE("Statistics tell the state", "[engine]") {
   CHECK(stats.store_bytes > 0);
   std::map<std::string, int64_t> jobs(stats.jobs_by_state.begin(), stats.jobs_by_state.end());
   CHECK(jobs["running"] == 1);
+}
+
+TEST_CASE("An equal evaluation's result is given where it is asked for, and never else", "[engine][reuse]") {
+  Harness h;
+  Worker worker(h, "w1", 1);
+  worker.hello.set_version("1.2.3");
+  worker.hello.mutable_device()->set_driver("580");
+  worker.Connect();
+  const auto result = [&](double speedup) {
+    v1::EvaluationResult one = Correct(speedup);
+    *one.mutable_device() = worker.hello.device();
+    one.mutable_device()->mutable_calibration()->set_resolution(0.01);  // of that day: no part of the machine
+    one.set_grove_version("1.2.3");
+    return one;
+  };
+  const auto submit = [&](const std::string& key, const std::string& source, bool reuse, const std::string& flag = "",
+                          int trials = 5) {
+    v1::SubmitJobRequest request = EvalJob(key, {source});
+    v1::EvalSpec& eval = *request.mutable_spec()->mutable_eval();
+    eval.mutable_options()->set_reuse_result(reuse);
+    eval.mutable_options()->set_trials(trials);
+    if (!flag.empty()) eval.mutable_candidates(0)->add_build_flags(flag);
+    auto response = h.Submit(request);
+    INFO(response.status());
+    REQUIRE(response.ok());
+    return response->job().id();
+  };
+  // Nothing is there yet, so it is run; then it is run again because nobody said otherwise.
+  for (const auto& [key, reuse] : {std::pair<std::string, bool>{"a", true}, {"b", false}}) {
+    submit(key, "int one;", reuse);
+    const auto assignment = worker.NextAssignment();
+    worker.Finish(assignment.lease(), result(key == "a" ? 2 : 3));
+    worker.NextAck();
+  }
+  const std::string reused = submit("c", "int one;", true);
+  h.Settle();
+  CHECK(!worker.link->TryNext().has_value());
+  auto job = h.Get(reused);
+  CHECK(job->state() == v1::JOB_STATE_DONE);
+  const auto kernel = h.Kernel(reused + "/k1");
+  CHECK(kernel->result().reused());
+  CHECK(kernel->result().attempt() == 0);
+  CHECK(kernel->result().timing().baselines(0).speedup() == 3);  // the newest
+
+  // Whatever else it depends on makes it another evaluation.
+  const std::vector<std::string> others = {submit("d", "int two;", true), submit("e", "int one;", true, "-O1"),
+                                           submit("f", "int one;", true, "", 6)};
+  for (size_t i = 0; i < others.size(); ++i) {
+    const auto assignment = worker.NextAssignment();
+    worker.Finish(assignment.lease(), i == 0 ? Bad(v1::VERDICT_UNMEASURABLE) : result(4));
+    worker.NextAck();
+  }
+  for (const std::string& id : others) CHECK_FALSE(h.Kernel(id + "/k1")->result().reused());
+  // What could not be measured is tried again.
+  submit("g", "int two;", true);
+  worker.Finish(worker.NextAssignment().lease(), result(5));
+  worker.NextAck();
+  // Another driver is another machine.
+  worker.hello.mutable_device()->set_driver("581");
+  worker.Connect();
+  submit("h", "int one;", true);
+  worker.Finish(worker.NextAssignment().lease(), result(6));
+  worker.NextAck();
+  h.Settle();
+  CHECK(h.Get(reused)->counts().finished() == 1);
+}
+
+TEST_CASE("The time in the queue is counted to the moment of the lease", "[engine]") {
+  Harness h;
+  Submitted(h, "a", {"int one;", "int two;"});
+  h.clock.Advance(absl::Seconds(3));
+  Worker worker(h, "w1", 1);
+  worker.Connect();
+  worker.Finish(worker.NextAssignment().lease(), Correct(2));
+  worker.NextAck();
+  h.clock.Advance(absl::Seconds(2));
+  worker.NextAssignment();
+  double waited = 0;
+  for (const auto& [stage, seconds] : h.Stats().stage_seconds) {
+    if (stage == "queue") waited = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  }
+  CHECK(waited >= 6);
 }
 
 }  // namespace
