@@ -138,6 +138,8 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   BoundReal(max_time, 0, 3600);
   Bound(app->add_option("--samples", flags->samples, "Samples at most"), 1, 1'000'000);
   app->add_flag("--keep-samples", flags->keep_samples, "Keep the raw pairs of times (grove show --json has them)");
+  app->add_flag("--reuse", flags->reuse,
+                "Take the result of an equal evaluation on an equal machine where there is one, its times included");
 }
 
 void AddModelFlags(CLI::App* app, ModelFlags* models, bool shared) {
