@@ -25,6 +25,7 @@ struct EvaluationFlags {
   double min_time = 0, max_time = 0;
   int samples = 0;
   bool keep_samples = false;
+  bool reuse = false;
 };
 
 struct EvalCommand {
