@@ -268,6 +268,7 @@ absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlag
   }
   options.set_max_samples(flags.samples);
   options.set_keep_samples(flags.keep_samples);
+  options.set_reuse_result(flags.reuse);
   return options;
 }
 
