@@ -195,6 +195,9 @@ std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style) {
   AppendFloor(result.floor(), &out);
   AppendCorrectness(result.correctness(), &out);
   AppendFault(result.fault(), see_all, &out);
+  if (result.reused()) {
+    absl::StrAppend(&out, Field("reused", "the result of an equal evaluation: nothing was run or measured this time"));
+  }
   const bool build_matters = result.verdict() == v1::VERDICT_BUILD_FAILED;
   if (build_matters || result.build().ok()) AppendBuild(result.build(), build_matters ? kLogLines : 0, see_all, &out);
   if (result.has_device()) absl::StrAppend(&out, Field("device", DeviceLine(result.device())));
