@@ -33,10 +33,11 @@ absl::StatusOr<std::string> TorchGlueKey(const TorchGlueOptions& options) {
   std::sort(files.begin(), files.end());
   std::string all;
   const auto add = [&](absl::string_view part) { absl::StrAppend(&all, part.size(), ":", part); };
+  // Versions and not places: the object has no path in it, and setup may find the same compiler by another name.
   for (absl::string_view part :
-       {absl::string_view(kVersion), absl::string_view(options.python.path), absl::string_view(options.python.version),
-        absl::string_view(options.python.torch_version), absl::string_view(options.cxx.path),
-        absl::string_view(options.cxx.version), absl::string_view(options.cuda_home)}) {
+       {absl::string_view(kVersion), absl::string_view(options.python.version),
+        absl::string_view(options.python.torch_version), absl::string_view(options.cxx.version),
+        absl::string_view(options.cuda_home.empty() ? "cpu" : "cuda")}) {
     add(part);
   }
   for (const std::string& file : files) {
