@@ -34,6 +34,9 @@ struct Values {
   UpCommand up;
   SearchCommand search;
   EvalCommand eval;
+  CompareCommand compare;
+  CalibrateCommand calibrate;
+  ProblemCommand problem;
   JobsCommand jobs;
   NodeCommand node;
   BankCommand bank;
@@ -126,8 +129,21 @@ void AddKey(CLI::App* app, std::string* key) {
 void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   app->add_option("--device", flags->device, "Device to run on: auto, cpu, cuda")->type_name("DEVICE");
   Bound(app->add_option("--trials", flags->trials, "Input draws of the check (default 5)"), 1, 1000);
-  app->add_option("--tolerance", flags->tolerance, "scaled (default), or ATOL,RTOL as KernelBench has them")
+  app->add_option("--tolerance", flags->tolerance,
+                  "scaled (default, unless the problem has its own), or ATOL,RTOL as KernelBench has them")
       ->type_name("RULE");
+  app->add_option(
+         "--precision", flags->precision,
+         "same (default): no less than the reference's; reduced[,TOL]: any whose rms error is at most TOL of the "
+         "output's (default 1e-2)")
+      ->type_name("POLICY");
+  app->add_option("--distributions", flags->distributions,
+                  "Values to check on beside the problem's own: scaled,shifted,sparse,outliers (default: all, with the "
+                  "scaled rule)")
+      ->type_name("NAMES")
+      ->take_all()
+      ->expected(1);
+  app->add_flag("--only-given-inputs", flags->only_given_inputs, "Check on the values that the problem draws alone");
   app->add_option("--baseline", flags->baseline, "What to compare with: eager (default), compile, all")
       ->type_name("WHICH");
   app->add_option("--limit", flags->limits, LimitHelp())->type_name("NAME=VALUE")->take_all()->expected(1);
@@ -176,8 +192,11 @@ class Parser {
     AddUp();
     AddSearch();
     AddEval();
+    AddCompare();
+    AddCalibrate();
     AddJobs();
     AddBank();
+    AddProblem();
     AddFarm();
     AddAudit();
     AddCerts();
@@ -310,6 +329,51 @@ class Parser {
     AddEvaluationFlags(command, &e.evaluation);
   }
 
+  void AddCompare() {
+    CompareCommand& c = values_.compare;
+    CLI::App* command = Command(
+        &app_, "compare", "Is one kernel faster than another? Times both in alternation",
+        "  grove compare softmax.py old.cu new.cu        is new.cu FASTER, SLOWER, the SAME, or is it UNCLEAR?\n"
+        "  grove compare softmax.py base.cu a.cu b.cu    each of the others against base.cu\n"
+        "  grove compare softmax.py k.cu k.cu --new-flag=--use_fast_math   two builds of one source",
+        [this](const Context& context) { return RunCompare(context, values_.compare); });
+    command->add_option("PROBLEM", c.problem, "KernelBench .py file, or native .toml")->required()->type_name("");
+    command
+        ->add_option("CANDIDATE", c.candidates,
+                     "Kernels: .cu, .cpp, or .py with ModelNew; the first is what the others are compared with")
+        ->required()
+        ->type_name("")
+        ->expected(2, 1000);
+    const auto flags = [&](const char* name, std::vector<std::string>* value, const char* help) {
+      command->add_option(name, *value, help)->type_name("FLAG")->take_all()->expected(1);
+    };
+    flags("--build-flag", &c.build_flags, "Further compiler flag of all, repeatable: --build-flag=-DTILE=32");
+    flags("--old-flag", &c.rival_flags, "The same, of the first alone");
+    flags("--new-flag", &c.candidate_flags, "The same, of the others alone");
+    command->add_option("--name", c.name, "Name of the job (default: the problem's)")->type_name("NAME");
+    command->add_flag("--detach", c.detach, "Submit, print the job's id and return");
+    AddKey(command, &c.key);
+    AddEvaluationFlags(command, &c.evaluation);
+  }
+
+  void AddCalibrate() {
+    CalibrateCommand& c = values_.calibrate;
+    CLI::App* command = Command(
+        &app_, "calibrate", "Measure how finely a device's times tell kernels apart, and what the device can do",
+        "  grove calibrate                             two minutes, kept by the worker until something changes\n"
+        "  grove --coordinator farm:7433 calibrate --worker box-2 --runs 100",
+        [this](const Context& context) { return RunCalibrate(context, values_.calibrate); });
+    command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda")->type_name("DEVICE");
+    command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
+        ->type_name("WORKER");
+    Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 40)"), 1, 1000);
+    BoundReal(command->add_option("--max-seconds", c.max_seconds, "Stop then, with fewer runs (default 120)")
+                  ->type_name("SECONDS"),
+              1, 3600);
+    command->add_flag("--detach", c.detach, "Submit, print the job's id and return");
+    AddKey(command, &c.key);
+  }
+
   void AddJobs() {
     NodeCommand& n = values_.node;
     CLI::App* jobs =
@@ -388,6 +452,19 @@ class Parser {
     CLI::App* remove = Command(bank, "remove", "Take an entry out of the bank", "  grove bank remove b-abcdefgh",
                                [this](const Context& context) { return RunBankRemove(context, values_.bank); });
     remove->add_option("ENTRY", b.id, "Entry id")->required()->type_name("");
+  }
+
+  void AddProblem() {
+    ProblemCommand& p = values_.problem;
+    CLI::App* problem = Command(&app_, "problem", "Problems themselves", "  grove problem check softmax.py", nullptr);
+    CLI::App* check = Command(problem, "check", "Is a problem a measure of kernels? Says what is wrong with it",
+                              "  grove problem check softmax.py\n"
+                              "  grove problem check matmul.toml --device cuda --json",
+                              [this](const Context& context) { return RunProblemCheck(context, values_.problem); });
+    check->add_option("PROBLEM", p.problem, "KernelBench .py file, or native .toml")->required()->type_name("");
+    check->add_option("--device", p.device, "Device to check it on: auto, cpu, cuda")->type_name("DEVICE");
+    check->add_flag("--detach", p.detach, "Submit, print the job's id and return");
+    AddKey(check, &p.key);
   }
 
   void AddFarm() {

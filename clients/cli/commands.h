@@ -19,6 +19,10 @@ struct Context {
 ExitCode RunUp(const Context& context, const UpCommand& command);
 ExitCode RunSearch(const Context& context, const SearchCommand& command);
 ExitCode RunEval(const Context& context, const EvalCommand& command);
+ExitCode RunCompare(const Context& context, const CompareCommand& command);
+ExitCode RunCalibrate(const Context& context, const CalibrateCommand& command);
+
+ExitCode RunProblemCheck(const Context& context, const ProblemCommand& command);
 
 ExitCode RunJobs(const Context& context, const JobsCommand& command);
 ExitCode RunJob(const Context& context, const NodeCommand& command);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/measure/comparison.h"
+
 namespace grove::cli {
 namespace {
 
@@ -10,31 +12,36 @@ int Seriousness(ExitCode code) {
   switch (code) {
     case ExitCode::kOk:
       return 0;
-    case ExitCode::kUnmeasurable:
+    case ExitCode::kProblem:
+    case ExitCode::kUnclear:
       return 1;
-    case ExitCode::kBuildFailed:
+    case ExitCode::kSlower:
       return 2;
-    case ExitCode::kWrong:
+    case ExitCode::kUnmeasurable:
       return 3;
-    case ExitCode::kTimedOut:
+    case ExitCode::kBuildFailed:
       return 4;
-    case ExitCode::kLimitExceeded:
+    case ExitCode::kWrong:
       return 5;
-    case ExitCode::kCrashed:
+    case ExitCode::kTimedOut:
       return 6;
-    case ExitCode::kCheated:
+    case ExitCode::kLimitExceeded:
       return 7;
+    case ExitCode::kCrashed:
+      return 8;
+    case ExitCode::kCheated:
+      return 9;
     case ExitCode::kAuditMissed:
     case ExitCode::kInfrastructure:
-      return 8;
-    case ExitCode::kUsage:
-      return 9;
-    case ExitCode::kUnreachable:
       return 10;
-    case ExitCode::kInterrupted:
+    case ExitCode::kUsage:
       return 11;
+    case ExitCode::kUnreachable:
+      return 12;
+    case ExitCode::kInterrupted:
+      return 13;
   }
-  return 8;
+  return 10;
 }
 
 }  // namespace
@@ -114,6 +121,28 @@ ExitCode ExitCodeOfEval(const v1::Job& job, absl::Span<const v1::KernelNode> ker
   if (kernels.empty()) return ExitCode::kInfrastructure;
   std::vector<ExitCode> codes;
   for (const v1::KernelNode& kernel : kernels) codes.push_back(ExitCodeOf(kernel.result().verdict()));
+  return Worst(codes);
+}
+
+ExitCode ExitCodeOfCompare(const v1::Job& job, absl::Span<const v1::KernelNode> kernels) {
+  if (job.state() != v1::JOB_STATE_DONE) return ExitCodeOfFailedJob(job);
+  if (kernels.empty()) return ExitCode::kInfrastructure;
+  std::vector<ExitCode> codes;
+  for (const v1::KernelNode& kernel : kernels) {
+    const v1::EvaluationResult& result = kernel.result();
+    codes.push_back(ExitCodeOf(result.verdict()));
+    if (result.verdict() != v1::VERDICT_CORRECT) continue;
+    const v1::BaselineTiming* timing = measure::AgainstRival(result);
+    if (timing == nullptr) {
+      // The rival's own verdict says why; a CORRECT one without figures could not be measured.
+      const v1::Verdict rival = result.rival().verdict();
+      codes.push_back(rival == v1::VERDICT_CORRECT ? ExitCode::kUnmeasurable : ExitCodeOf(rival));
+    } else if (timing->comparison() == v1::COMPARISON_SLOWER) {
+      codes.push_back(ExitCode::kSlower);
+    } else if (timing->comparison() == v1::COMPARISON_UNCLEAR) {
+      codes.push_back(ExitCode::kUnclear);
+    }
+  }
   return Worst(codes);
 }
 

@@ -21,7 +21,10 @@ const v1::IdeaNode* JobModel::FindIdea(const std::string& id) const {
   return found == idea_index_.end() ? nullptr : &ideas_[found->second];
 }
 
-const v1::KernelNode* JobModel::best() const { return best_.empty() ? nullptr : FindKernel(best_); }
+const v1::KernelNode* JobModel::best() const {
+  if (lead_.Leader() >= 0) return &kernels_[static_cast<size_t>(lead_.Leader())];
+  return best_.empty() ? nullptr : FindKernel(best_);
+}
 
 int JobModel::queued() const {
   return std::max(0, static_cast<int>(kernels_.size()) - finished_ - static_cast<int>(running_.size()));
@@ -47,7 +50,12 @@ void JobModel::Apply(const v1::Event& event) {
       break;
     case v1::Event::kProblemDescribed:
       described_ = event.problem_described().error().empty();
+      description_ = event.problem_described().description();
       problem_error_ = event.problem_described().error();
+      break;
+    case v1::Event::kDeviceCalibrated:
+      calibrated_ = event.device_calibrated();
+      problem_error_ = calibrated_.error();
       break;
     case v1::Event::kIdeasProposed:
       for (const v1::IdeaNode& idea : event.ideas_proposed().ideas()) {
@@ -93,15 +101,32 @@ void JobModel::Apply(const v1::Event& event) {
       const v1::EvaluationFinished& end = event.evaluation_finished();
       running_.erase(end.kernel());
       v1::KernelNode* kernel = MutableKernel(end.kernel());
-      if (kernel == nullptr || kernel->state() == v1::NODE_STATE_DONE) break;
+      if (kernel == nullptr) break;
+      const int index = static_cast<int>(kernel - kernels_.data());
+      if (kernel->state() == v1::NODE_STATE_DONE) {
+        // Measured again, because it would lead.
+        if (!end.confirmation() || kernel->result().verdict() != v1::VERDICT_CORRECT) break;
+        const measure::Second second = measure::Weigh(kernel->result(), end.result());
+        lead_.Again(index, end.result());
+        if (second != measure::Second::kLower && second != measure::Second::kFailed) break;
+        if (second == measure::Second::kFailed) {
+          if (--verdicts_[v1::VERDICT_CORRECT] == 0) verdicts_.erase(v1::VERDICT_CORRECT);
+          ++verdicts_[end.result().verdict()];
+        }
+        *kernel->mutable_result() = end.result();
+        kernel->set_result_sha256(end.result_sha256());
+        break;
+      }
       const bool had_verdict = kernel->result().verdict() != v1::VERDICT_UNSPECIFIED;
       *kernel->mutable_result() = end.result();
       kernel->set_result_sha256(end.result_sha256());
       kernel->set_state(v1::NODE_STATE_DONE);
       if (!had_verdict) ++finished_;
       ++verdicts_[end.result().verdict()];
-      if (const v1::BaselineTiming* timing = RankingTiming(end.result());
-          timing != nullptr && timing->speedup() > best_speedup_) {
+      if (spec_.has_search()) {
+        if (kernel->duplicate_of().empty()) lead_.First(index, end.result());
+      } else if (const v1::BaselineTiming* timing = RankingTiming(end.result());
+                 timing != nullptr && timing->speedup() > best_speedup_) {
         best_speedup_ = timing->speedup();
         best_ = end.kernel();
       }

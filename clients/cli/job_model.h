@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/measure/lead.h"
 #include "grove/v1/tree.pb.h"
 
 namespace grove::cli {
@@ -30,7 +31,9 @@ class JobModel {
   const std::vector<v1::KernelNode>& kernels() const { return kernels_; }  // in order of creation
   const v1::KernelNode* FindKernel(const std::string& id) const;
   const v1::IdeaNode* FindIdea(const std::string& id) const;
-  const v1::KernelNode* best() const;  // fastest correct one by its ranking baseline, or null
+  const v1::KernelNode* best() const;  // fastest correct one by its ranking baseline, of a search the leader; or null
+  bool best_confirmed() const { return lead_.LeaderConfirmed(); }
+  const v1::DeviceCalibrated& calibrated() const { return calibrated_; }
   const std::map<std::string, Running>& running() const { return running_; }
 
   int queued() const;
@@ -42,6 +45,7 @@ class JobModel {
   int generator_errors() const { return generator_errors_; }
   const std::string& last_generator_error() const { return last_generator_error_; }
   bool described() const { return described_; }
+  const v1::ProblemDescription& description() const { return description_; }
   uint64_t last_seq() const { return last_seq_; }
   int64_t first_time_unix_nanos() const { return first_time_; }
   int64_t last_time_unix_nanos() const { return last_time_; }
@@ -64,8 +68,11 @@ class JobModel {
   int finished_ = 0, requeued_ = 0, generator_errors_ = 0;
   int64_t model_calls_ = 0, tokens_ = 0;
   bool described_ = false;
+  v1::ProblemDescription description_;
   std::string best_;
   double best_speedup_ = 0;
+  measure::Lead lead_;  // searches
+  v1::DeviceCalibrated calibrated_;
   uint64_t last_seq_ = 0;
   int64_t first_time_ = 0, last_time_ = 0;
 };

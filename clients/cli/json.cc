@@ -48,6 +48,8 @@ Json FromNode(const v1::TreeNode& node) {
 
 }  // namespace
 
+nlohmann::ordered_json JsonOf(const google::protobuf::Message& message) { return FromMessage(message); }
+
 std::string ErrorDocument(const absl::Status& status, ExitCode code) {
   Json document = Document("error");
   document["code"] = absl::StatusCodeToString(status.code());

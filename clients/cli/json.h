@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@
 #include "grove/v1/tree.pb.h"
 
 namespace grove::cli {
+
+// A message as it stands in a document.
+nlohmann::ordered_json JsonOf(const google::protobuf::Message& message);
 
 std::string ErrorDocument(const absl::Status& status, ExitCode code);
 std::string EvalDocument(const v1::Job& job, absl::Span<const v1::KernelNode> kernels, ExitCode code);

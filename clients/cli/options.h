@@ -19,7 +19,10 @@ struct GlobalOptions {
 struct EvaluationFlags {
   std::string device;
   int trials = 0;
-  std::string tolerance = "scaled";
+  std::string tolerance;  // empty = the problem's own, else scaled
+  std::string precision;  // empty = same
+  std::vector<std::string> distributions;
+  bool only_given_inputs = false;
   std::string baseline = "eager";
   std::vector<std::string> limits;
   double min_time = 0, max_time = 0;
@@ -58,6 +61,32 @@ struct ModelFlags {
     if (plain_http) flags.push_back("--llm-plain-http");
     return flags;
   }
+};
+
+struct CompareCommand {
+  std::string problem;
+  std::vector<std::string> candidates;  // the first is what the others are compared with
+  std::vector<std::string> build_flags, rival_flags, candidate_flags;
+  EvaluationFlags evaluation;
+  std::string name;
+  std::string key;
+  bool detach = false;
+};
+
+struct CalibrateCommand {
+  std::string device = "auto";
+  std::string worker;
+  int runs = 0;
+  double max_seconds = 0;
+  std::string key;
+  bool detach = false;
+};
+
+struct ProblemCommand {
+  std::string problem;
+  std::string device = "auto";
+  std::string key;
+  bool detach = false;
 };
 
 struct SearchCommand {

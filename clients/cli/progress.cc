@@ -50,6 +50,7 @@ std::string Best(const JobModel& model, const Style& style) {
   const v1::KernelNode* best = model.best();
   if (best == nullptr) return style.Dim("no correct kernel yet");
   const v1::BaselineTiming* timing = RankingTiming(best->result());
+  if (timing == nullptr) return style.Dim("no correct kernel yet");
   std::string text = absl::StrCat(
       "best ", style.Green(FormatSpeedup(timing->speedup(), timing->speedup_low(), timing->speedup_high())), " vs ",
       BaselineName(timing->baseline()), "  ", ShortId(best->id()));
@@ -98,6 +99,14 @@ std::vector<std::string> RenderProgress(const std::string& job, const JobModel& 
   if (model.state() == v1::JOB_STATE_PAUSED) {
     absl::StrAppend(&head, view.style.Yellow("paused"), model.state_reason().empty() ? "" : ": ",
                     OneLine(model.state_reason()), "  ");
+  } else if (model.spec().has_calibrate()) {
+    absl::StrAppend(&head, "calibrating  ");
+    const auto running = model.running().begin();
+    if (running != model.running().end()) {
+      absl::StrAppend(&head, OneLine(running->second.stage), " ", OneLine(running->second.detail));
+    }
+    add(head);
+    return lines;
   } else if (!model.described() && model.kernels().empty()) {
     absl::StrAppend(&head, "reading the problem  ");
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "clients/cli/compare_report.h"
 
 namespace grove::cli {
 namespace {
@@ -46,7 +47,11 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
                    absl::StrCat(
                        name, ": ", FormatSpeedup(baseline.speedup(), baseline.speedup_low(), baseline.speedup_high()),
                        " (95 % interval), medians ", FormatSeconds(baseline.reference_median_seconds()), " -> ",
-                       FormatSeconds(baseline.candidate_median_seconds()), ", ", baseline.samples(), " pairs")));
+                       FormatSeconds(baseline.candidate_median_seconds()), ", ", baseline.samples(), " pairs",
+                       baseline.comparison() == v1::COMPARISON_UNSPECIFIED
+                           ? ""
+                           : absl::StrCat(": ", ComparisonName(baseline.comparison()), " at a resolution of ",
+                                          FormatPercent(baseline.resolution())))));
   }
   if (timing.discarded() > 0) {
     std::string reasons = absl::StrJoin(timing.discards(), ", ", [](std::string* s, const v1::DiscardCount& discard) {
@@ -157,6 +162,13 @@ void AppendBuild(const v1::BuildReport& build, size_t log_lines, absl::string_vi
   }
 }
 
+std::string JobKind(const v1::JobSpec& spec) {
+  if (spec.has_search()) return "search";
+  if (spec.has_check_problem()) return "check";
+  if (spec.has_calibrate()) return "calibrate";
+  return spec.eval().has_rival() ? "compare" : "eval";
+}
+
 std::string LineageLine(const v1::TreeNode& node) {
   if (node.has_idea()) return absl::StrCat(node.idea().id(), "  idea: ", OneLine(node.idea().title()));
   return absl::StrCat(node.kernel().id(), "  kernel: ", KernelVerdictLine(node.kernel()));
@@ -227,6 +239,16 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   if (kernel.survivor()) {
     absl::StrAppend(&out, Field("kept", kernel.explored() ? "as a parent, to explore" : "as a parent"));
   }
+  if (kernel.measured_size() > 1) {
+    absl::StrAppend(&out, Field("measured", absl::StrCat(absl::StrJoin(kernel.measured(), ", then ",
+                                                                       [](std::string* s, const v1::BaselineTiming& t) {
+                                                                         absl::StrAppend(
+                                                                             s,
+                                                                             FormatSpeedup(t.speedup(), t.speedup_low(),
+                                                                                           t.speedup_high()));
+                                                                       }),
+                                                         ": the lower counts")));
+  }
   if (!kernel.notes().empty()) absl::StrAppend(&out, Field("notes", OneLine(kernel.notes())));
   absl::StrAppend(&out, Field("lineage", lineage.empty() ? "directly from the reference" : ""));
   for (const v1::TreeNode& node : lineage) absl::StrAppend(&out, "    ", LineageLine(node), "\n");
@@ -292,8 +314,7 @@ std::string RenderIdeaNode(const v1::IdeaNode& idea, absl::Span<const v1::TreeNo
 std::string RenderJobs(absl::Span<const v1::Job> jobs, int64_t now_unix_nanos) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Job& job : jobs) {
-    const bool search = job.spec().has_search();
-    rows.push_back({job.id(), search ? "search" : "eval", OneLine(job.spec().name()), JobStateName(job.state()),
+    rows.push_back({job.id(), JobKind(job.spec()), OneLine(job.spec().name()), JobStateName(job.state()),
                     absl::StrCat(job.counts().finished(), "/", job.counts().kernels()),
                     absl::StrCat(job.counts().correct()),
                     FormatSpeedup(job.best_speedup(), job.best_speedup_low(), job.best_speedup_high()),
@@ -304,8 +325,8 @@ std::string RenderJobs(absl::Span<const v1::Job> jobs, int64_t now_unix_nanos) {
 
 std::string RenderJob(const v1::Job& job, int64_t now_unix_nanos, const Style& style) {
   const bool search = job.spec().has_search();
-  std::string out = absl::StrCat(style.Bold(job.id()), "  ", search ? "search" : "eval", " of ",
-                                 OneLine(job.spec().name()), "  ", JobStateName(job.state()), "\n");
+  std::string out = absl::StrCat(style.Bold(job.id()), "  ", JobKind(job.spec()), " of ", OneLine(job.spec().name()),
+                                 "  ", JobStateName(job.state()), "\n");
   if (!job.state_reason().empty()) absl::StrAppend(&out, Field("reason", OneLine(job.state_reason())));
   const int64_t end = job.finished_unix_nanos() != 0 ? job.finished_unix_nanos() : now_unix_nanos;
   absl::StrAppend(&out, Field("created", FormatTime(job.created_unix_nanos())));
@@ -340,11 +361,14 @@ std::string RenderWorkers(absl::Span<const v1::WorkerStatus> workers) {
                                                       : OneLine(worker.slot_state());
     rows.push_back({OneLine(worker.worker_id()), OneLine(worker.name()), DeviceLine(worker.device()), state,
                     absl::StrCat(worker.running_size(), "/", worker.capacity()), absl::StrCat(worker.evaluations()),
+                    worker.device().calibration().resolution() > 0
+                        ? FormatPercent(worker.device().calibration().resolution())
+                        : "uncalibrated",
                     absl::StrFormat("%.1f s", worker.last_heartbeat_seconds()), OneLine(worker.version()),
                     OneLine(absl::StrJoin(worker.sandbox_layers(), " "))});
   }
   std::string out = Table(
-      {"WORKER", "NAME", "DEVICE", "STATE", "LEASES", "DONE", "HEARTBEAT", "VERSION", "SANDBOX"}, rows);
+      {"WORKER", "NAME", "DEVICE", "STATE", "LEASES", "DONE", "RESOLUTION", "HEARTBEAT", "VERSION", "SANDBOX"}, rows);
   // Too long for a column, and not to be overlooked.
   for (const v1::WorkerStatus& worker : workers) {
     if (!worker.health().empty())
@@ -412,7 +436,7 @@ std::string RenderSearchEnd(const v1::Job& job, const v1::KernelNode* best, cons
             absl::StrCat(style.Bold(FormatSpeedup(job.best_speedup(), job.best_speedup_low(), job.best_speedup_high())),
                          " (95 % interval)",
                          timing != nullptr ? absl::StrCat(" vs ", BaselineName(timing->baseline())) : "", "  ",
-                         best->id())));
+                         best->id(), job.best_confirmed() ? ", measured twice: the lower counts" : ", measured once")));
   AppendTiming(best->result().timing(), &out);
   if (best->result().has_device()) absl::StrAppend(&out, Field("device", DeviceLine(best->result().device())));
   return out;

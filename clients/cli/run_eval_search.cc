@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/cli/arguments.h"
 #include "clients/cli/commands.h"
+#include "clients/cli/finish.h"
 #include "clients/cli/follow.h"
 #include "clients/cli/input.h"
 #include "clients/cli/json.h"
@@ -54,6 +55,8 @@ std::string DataLine(Session* session) {
   return info.ok() ? absl::StrCat(info->data_dir(), " (on the coordinator's machine)") : std::string("the coordinator");
 }
 
+}  // namespace
+
 absl::StatusOr<std::vector<v1::KernelNode>> FetchKernels(Session* session, const std::string& job) {
   auto tree = session->client().GetTree(job, session->call());
   if (!tree.ok()) return tree.status();
@@ -78,6 +81,8 @@ void SayJobFailure(const Context& context, const v1::Job& job) {
                                         absl::StripTrailingAsciiWhitespace(Printable(job.state_reason()))));
   }
 }
+
+namespace {
 
 ExitCode FinishEval(const Context& context, Session* session, const std::string& id) {
   auto job = session->client().GetJob(id, session->call());
@@ -202,22 +207,29 @@ ExitCode FollowAndFinish(const Context& context, Session* session, const v1::Job
   }
   context.interrupts->OnFirst(nullptr);
   const bool search = job.spec().has_search() || !followed.model.ideas().empty();
-  const ExitCode code =
-      search ? FinishSearch(context, session, job.id(), record) : FinishEval(context, session, job.id());
+  const ExitCode code = search                       ? FinishSearch(context, session, job.id(), record)
+                        : job.spec().has_calibrate() ? FinishCalibrate(context, session, job.id(), followed.model)
+                        : job.spec().has_check_problem()
+                            ? FinishProblemCheck(context, session, job.id(), followed.model)
+                        : job.spec().eval().has_rival() ? FinishCompare(context, session, job.id())
+                                                        : FinishEval(context, session, job.id());
   session->Close(kEmbeddedPatience);
   return code;
 }
 
 v1::DeviceKind DeviceOf(const v1::JobSpec& spec) {
+  if (spec.has_calibrate()) return spec.calibrate().device();
+  if (spec.has_check_problem()) return spec.check_problem().options().device();
   return spec.has_search() ? spec.search().options().device() : spec.eval().options().device();
 }
 
 // Where a job's model calls go, when it says so itself.
 std::string ModelUrl(const v1::JobSpec& spec) { return spec.search().generator().base_url(); }
 
+}  // namespace
+
 ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& key,
-                         const std::string& device, bool detach, const std::string& record,
-                         const ModelFlags& models = {}) {
+                         const std::string& device, bool detach, const std::string& record, const ModelFlags& models) {
   auto session = Session::Open(context.global,
                                {.need = Need::kWork,
                                 .device = WorkerDevice(device),
@@ -244,17 +256,25 @@ ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const 
   return FollowAndFinish(context, session->get(), named, record);
 }
 
-}  // namespace
-
 absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlags& flags) {
   v1::EvaluationOptions options;
   auto device = ParseDevice(flags.device);
   if (!device.ok()) return device.status();
   options.set_device(device->kind);
   options.set_trials(flags.trials);
-  auto tolerance = ParseTolerance(flags.tolerance);
-  if (!tolerance.ok()) return tolerance.status();
-  *options.mutable_tolerance() = *tolerance;
+  if (!flags.tolerance.empty()) {
+    auto tolerance = ParseTolerance(flags.tolerance);
+    if (!tolerance.ok()) return tolerance.status();
+    *options.mutable_tolerance() = *tolerance;
+  }
+  if (absl::Status parsed = ParsePrecision(flags.precision, &options); !parsed.ok()) return parsed;
+  auto distributions = ParseDistributions(flags.distributions);
+  if (!distributions.ok()) return distributions.status();
+  for (v1::InputDistribution distribution : *distributions) options.add_distributions(distribution);
+  if (flags.only_given_inputs && !distributions->empty()) {
+    return absl::InvalidArgumentError("--only-given-inputs and --distributions contradict each other");
+  }
+  options.set_only_given_inputs(flags.only_given_inputs);
   auto baselines = ParseBaselines(flags.baseline);
   if (!baselines.ok()) return baselines.status();
   for (v1::Baseline baseline : *baselines) options.add_baselines(baseline);

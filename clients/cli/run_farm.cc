@@ -154,6 +154,8 @@ ExitCode RunDoctor(const Context& context, const std::string& device) {
   std::vector<std::string> argv = {absl::StrCat(ExecutableDir(), "/grove-worker"), "doctor"};
   if (!device.empty()) argv.insert(argv.end(), {"--device", device});
   if (json) argv.push_back("--json");
+  // The state of the worker that commands start by themselves: what it found about this device.
+  argv.insert(argv.end(), {"--state", absl::StrCat(DataDir(context.global, context.env), "/workers/0")});
   auto worker = RunAndCapture(argv);
   if (context.interrupts->interrupted()) return ExitCode::kInterrupted;
   bool ok = worker.ok() && worker->exit_code == 0;

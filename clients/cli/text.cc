@@ -115,7 +115,9 @@ std::string DeviceKindName(v1::DeviceKind kind) {
   }
 }
 
-std::string BaselineName(v1::Baseline baseline) { return baseline == v1::BASELINE_COMPILE ? "torch.compile" : "eager"; }
+std::string BaselineName(v1::Baseline baseline) {
+  return baseline == v1::BASELINE_COMPILE ? "torch.compile" : baseline == v1::BASELINE_RIVAL ? "the rival" : "eager";
+}
 
 std::string DeviceLine(const v1::DeviceInfo& device) {
   if (device.name().empty() && device.arch().empty()) return "-";

@@ -39,17 +39,24 @@ void DropSamples(v1::EvaluationResult* result) {
   }
 }
 
+// Of a result or of its rival.
+template <typename Report>
+void CutTexts(Report* report, size_t log, size_t text) {
+  if (report->has_build()) {
+    if (report->build().log().size() > log) report->mutable_build()->set_log_truncated(true);
+    Cut(report->mutable_build()->mutable_log(), log);
+    Cut(report->mutable_build()->mutable_command(), text);
+  }
+  if (report->has_fault()) {
+    Cut(report->mutable_fault()->mutable_message(), text);
+    Cut(report->mutable_fault()->mutable_stderr_tail(), text);
+    Cut(report->mutable_fault()->mutable_evidence(), text);
+  }
+}
+
 void CutLogs(v1::EvaluationResult* result, size_t log, size_t text) {
-  if (result->has_build()) {
-    if (result->build().log().size() > log) result->mutable_build()->set_log_truncated(true);
-    Cut(result->mutable_build()->mutable_log(), log);
-    Cut(result->mutable_build()->mutable_command(), text);
-  }
-  if (result->has_fault()) {
-    Cut(result->mutable_fault()->mutable_message(), text);
-    Cut(result->mutable_fault()->mutable_stderr_tail(), text);
-    Cut(result->mutable_fault()->mutable_evidence(), text);
-  }
+  CutTexts(result, log, text);
+  if (result->has_rival()) CutTexts(result->mutable_rival(), log, text);
 }
 
 }  // namespace
@@ -105,6 +112,16 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
       Cut(baseline.mutable_unavailable(), 256);
     }
   }
+  if (result.has_rival()) {
+    Cut(result.mutable_rival()->mutable_reason(), 512);
+    Cut(result.mutable_rival()->mutable_name(), 256);
+    Keep(result.mutable_rival()->mutable_build()->mutable_kernels(), 4);
+  }
+  if (result.device().has_calibration()) {
+    Keep(result.mutable_device()->mutable_calibration()->mutable_kernels(), 0);
+    Keep(result.mutable_device()->mutable_calibration()->mutable_warnings(), 0);
+    Keep(result.mutable_device()->mutable_calibration()->mutable_rates(), 8);
+  }
   Keep(result.mutable_stages(), 16);
   if (result.ByteSizeLong() > 8192) {
     // Something unusual is long; what ranks and explains stays.
@@ -122,6 +139,10 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
     core.mutable_device()->set_name(Utf8Prefix(result.device().name(), 128));
     core.mutable_device()->set_arch(Utf8Prefix(result.device().arch(), 64));
     if (result.has_fault()) core.mutable_fault()->set_message(result.fault().message());
+    if (result.has_rival()) {
+      core.mutable_rival()->set_verdict(result.rival().verdict());
+      core.mutable_rival()->set_reason(result.rival().reason());
+    }
     return core;
   }
   return result;

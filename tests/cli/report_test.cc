@@ -101,8 +101,8 @@ TEST_CASE("Jobs and workers are tables", "[cli]") {
   worker.set_connected(true);
   worker.set_capacity(3);
   CHECK(RenderWorkers({worker}) ==
-        "WORKER  NAME  DEVICE  STATE  LEASES  DONE  HEARTBEAT  VERSION  SANDBOX\n"
-        "w-1     box   -       idle   0/3     0     0.0 s\n");
+        "WORKER  NAME  DEVICE  STATE  LEASES  DONE  RESOLUTION    HEARTBEAT  VERSION  SANDBOX\n"
+        "w-1     box   -       idle   0/3     0     uncalibrated  0.0 s\n");
 }
 
 TEST_CASE("A search without a correct kernel says so", "[cli]") {

@@ -1,0 +1,243 @@
+#include "worker/pipeline/calibration.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/files.h"
+#include "common/measure/comparison.h"
+#include "tests/support/temp_dir.h"
+#include "worker/pipeline/calibration_kernels.h"
+#include "worker/pipeline/calibrator.h"
+
+namespace grove::worker {
+namespace {
+
+PairedRun Run(double low, double high, const std::string& kernel = "k") {
+  return {kernel, 1e-4, std::sqrt(low * high), low, high};
+}
+
+TEST_CASE("The resolution is what 95 % of the runs and one more lie within", "[calibration]") {
+  std::vector<PairedRun> runs;
+  for (int i = 1; i <= 40; ++i) runs.push_back(Run(std::exp(-0.001 * i), std::exp(0.0005 * i)));
+  // 38 of 40 are 95 %, and one more: the 39th reaches to exp(0.039) - 1 = 0.03977, rounded up.
+  CHECK(ResolutionOfRuns(runs) == Approx(0.040));
+  const v1::Calibration calibration = Summarise(runs, {}, 0.02);
+  CHECK(calibration.runs() == 40);
+  CHECK(calibration.same_share() >= 0.95);
+  CHECK(calibration.coverage() == 1);
+  CHECK(calibration.warnings_size() == 0);
+  CHECK(calibration.detection_runs() == 0);
+  // Never finer than a thousandth, whatever the runs say.
+  CHECK(ResolutionOfRuns({Run(1, 1)}) == Approx(kFinestResolution));
+  CHECK(ResolutionOfRuns({}) == 0);
+}
+
+TEST_CASE("At the resolution found at least 95 % of runs on a simulated machine are the same", "[calibration]") {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> error(0, 0.004);
+  std::uniform_real_distribution<double> width(0.004, 0.012);
+  const auto simulate = [&](int count) {
+    std::vector<PairedRun> runs;
+    for (int i = 0; i < count; ++i) {
+      const double middle = error(random), half = width(random);
+      runs.push_back(Run(std::exp(middle - half), std::exp(middle + half)));
+    }
+    return runs;
+  };
+  double later = 0;
+  constexpr int kMachines = 200;
+  for (int machine = 0; machine < kMachines; ++machine) {
+    const v1::Calibration calibration = Summarise(simulate(40), {}, 0.02);
+    CHECK(calibration.same_share() >= 0.95);
+    // And of those that come afterwards.
+    int same = 0;
+    for (const PairedRun& run : simulate(100)) {
+      same += measure::Compare(run.low, run.high, calibration.resolution()) == v1::COMPARISON_SAME ? 1 : 0;
+    }
+    later += same / 100.0 / kMachines;
+  }
+  CHECK(later >= 0.95);
+}
+
+TEST_CASE("Intervals that miss the truth and slowdowns that are missed are warned of", "[calibration]") {
+  std::vector<PairedRun> same, planted;
+  for (int i = 0; i < 40; ++i) same.push_back(i % 5 == 0 ? Run(1.002, 1.004) : Run(0.996, 1.004));
+  for (int i = 0; i < 20; ++i) planted.push_back(i < 10 ? Run(0.975, 0.985) : Run(0.985, 1.001));
+  const v1::Calibration calibration = Summarise(same, planted, 0.02);
+  CHECK(calibration.coverage() == Approx(0.8));
+  CHECK(calibration.detection_share() == Approx(0.5));
+  CHECK(calibration.detection_runs() == 20);
+  CHECK(calibration.detection_slowdown() == 0.02);
+  REQUIRE(calibration.warnings_size() == 2);
+  CHECK(absl::StrContains(calibration.warnings(0), "32 of 40"));
+  CHECK(absl::StrContains(calibration.warnings(1), "10 of 20"));
+  // 37 of 40 is what chance gives one time in eight: no warning.
+  for (int i = 0; i < 40; ++i) same[static_cast<size_t>(i)] = i < 3 ? Run(1.002, 1.004) : Run(0.996, 1.004);
+  CHECK(Summarise(same, {}, 0.02).warnings_size() == 0);
+  same.resize(10);
+  REQUIRE(Summarise(same, {}, 0.02).warnings_size() == 1);
+  CHECK(absl::StrContains(Summarise(same, {}, 0.02).warnings(0), "only 10"));
+}
+
+TEST_CASE("Runs are told by kernel", "[calibration]") {
+  const v1::Calibration calibration =
+      Summarise({Run(0.99, 1.01, "a"), Run(0.9, 1.1, "b"), Run(1.01, 1.02, "a")}, {}, 0.02);
+  REQUIRE(calibration.kernels_size() == 2);
+  CHECK(calibration.kernels(0).name() == "a");
+  CHECK(calibration.kernels(0).runs() == 2);
+  CHECK(calibration.kernels(0).covered() == 1);
+  CHECK(calibration.kernels(1).runs() == 1);
+  CHECK(Compact(calibration).kernels_size() == 0);
+  CHECK(Compact(calibration).resolution() == calibration.resolution());
+}
+
+TEST_CASE("A calibration is kept for the device that it was made on, and void for any other", "[calibration]") {
+  testing::TempDir dir;
+  v1::DeviceInfo device;
+  device.set_name("NVIDIA X");
+  device.set_driver("570");
+  device.set_torch("2.11");
+  std::string why;
+  CHECK_FALSE(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
+  CHECK(why.empty());  // never calibrated is nothing to complain of
+  v1::Calibration calibration;
+  calibration.set_resolution(0.012);
+  calibration.add_rates()->set_precision("float32");
+  calibration.set_time_unix_nanos(1234567890123456789);
+  REQUIRE(SaveCalibration(dir.path(), CalibrationKey(device), calibration).ok());
+  auto loaded = LoadCalibration(dir.path(), CalibrationKey(device), &why);
+  REQUIRE(loaded.has_value());
+  CHECK(loaded->SerializeAsString() == calibration.SerializeAsString());
+  // What it found is no part of what it holds for.
+  *device.mutable_calibration() = calibration;
+  CHECK(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
+  for (const char* change : {"driver", "torch", "name"}) {
+    v1::DeviceInfo other = device;
+    if (std::string(change) == "driver") other.set_driver("580");
+    if (std::string(change) == "torch") other.set_torch("2.12");
+    if (std::string(change) == "name") other.set_name("NVIDIA Y");
+    CHECK_FALSE(LoadCalibration(dir.path(), CalibrationKey(other), &why).has_value());
+    CHECK(absl::StrContains(why, "changed"));
+  }
+  REQUIRE(WriteFileAtomically(absl::StrCat(dir.path(), "/calibration.json"), "{\"key\": 1}").ok());
+  CHECK_FALSE(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
+  CHECK(absl::StrContains(why, "no calibration"));
+}
+
+// Plays a device: times follow from the steps that the kernels were built with, and a clock that every run moves on.
+struct FakeDevice {
+  double seconds_per_step = 1e-7, noise = 0.001;
+  v1::Verdict verdict = v1::VERDICT_CORRECT;
+  std::mt19937_64 random{5};
+  absl::Time now = absl::FromUnixSeconds(1'000'000);
+  int evaluated = 0, cancel_after = -1;
+  std::vector<std::string> stages;
+
+  static double Steps(const v1::Candidate& candidate) {
+    for (const std::string& flag : candidate.build_flags()) {
+      if (flag.rfind("-DSTEPS=", 0) == 0) return std::stod(flag.substr(8)) + 1;
+    }
+    return 1;
+  }
+  CalibrationHost Host() {
+    CalibrationHost host;
+    host.evaluate = [this](const v1::EvaluateWork& work) -> absl::StatusOr<v1::EvaluationResult> {
+      ++evaluated;
+      now += absl::Seconds(2);
+      v1::EvaluationResult result;
+      result.set_verdict(verdict);
+      result.set_reason("played");
+      if (verdict != v1::VERDICT_CORRECT) return result;
+      std::normal_distribution<double> error(0, noise);
+      const double ratio = Steps(work.rival()) / Steps(work.candidate()) * std::exp(error(random));
+      v1::BaselineTiming* timing = result.mutable_timing()->add_baselines();
+      timing->set_baseline(v1::BASELINE_RIVAL);
+      timing->set_candidate_median_seconds(Steps(work.candidate()) * seconds_per_step);
+      timing->set_reference_median_seconds(Steps(work.rival()) * seconds_per_step);
+      timing->set_speedup(ratio);
+      timing->set_speedup_low(ratio * std::exp(-2 * noise));
+      timing->set_speedup_high(ratio * std::exp(2 * noise));
+      return result;
+    };
+    host.rates = [this](absl::Duration) -> absl::StatusOr<v1::Calibration> {
+      now += absl::Seconds(5);
+      v1::Calibration rates;
+      rates.set_bandwidth_bytes_per_second(4e12);
+      rates.add_rates()->set_operations_per_second(6e13);
+      return rates;
+    };
+    host.progress = [this](const std::string& stage, const std::string&) { stages.push_back(stage); };
+    host.cancelled = [this] { return cancel_after >= 0 && evaluated >= cancel_after; };
+    host.now = [this] { return now; };
+    return host;
+  }
+};
+
+TEST_CASE("A calibration of a quiet device finds its resolution and the slowdowns that are planted", "[calibration]") {
+  for (const v1::DeviceKind kind : {v1::DEVICE_KIND_CPU, v1::DEVICE_KIND_CUDA}) {
+    FakeDevice device;
+    v1::CalibrateWork work;
+    work.set_max_seconds(1000);
+    auto calibration = Calibrate(kind, work, device.Host());
+    REQUIRE(calibration.ok());
+    CHECK(calibration->runs() == kCalibrationRuns);
+    CHECK(calibration->resolution() < 0.01);
+    CHECK(calibration->same_share() >= 0.95);
+    CHECK(calibration->coverage() > 0.8);
+    CHECK(calibration->detection_runs() == kCalibrationRuns / 2);
+    CHECK(calibration->detection_share() == 1);
+    CHECK(calibration->bandwidth_bytes_per_second() == 4e12);
+    CHECK(calibration->rates_size() == 1);
+    CHECK(calibration->time_unix_nanos() > 0);
+    CHECK(calibration->kernels_size() == static_cast<int>(CalibrationCases(kind).size()));
+    // Kernels are scaled to what they are named for.
+    for (const v1::CalibrationKernel& kernel : calibration->kernels()) {
+      if (absl::StrContains(kernel.name(), "100 us")) CHECK(kernel.seconds() == Approx(100e-6).epsilon(0.05));
+    }
+  }
+}
+
+TEST_CASE("A noisy device gets a coarse resolution, and is told that slowdowns hide in it", "[calibration]") {
+  FakeDevice device;
+  device.noise = 0.05;
+  v1::CalibrateWork work;
+  work.set_max_seconds(1000);
+  auto calibration = Calibrate(v1::DEVICE_KIND_CPU, work, device.Host());
+  REQUIRE(calibration.ok());
+  CHECK(calibration->resolution() > 0.1);
+  CHECK(calibration->detection_share() < 0.5);
+  CHECK(calibration->warnings_size() >= 1);
+}
+
+TEST_CASE("A calibration ends in time, with fewer runs", "[calibration]") {
+  FakeDevice device;
+  v1::CalibrateWork work;
+  work.set_max_seconds(40);
+  auto calibration = Calibrate(v1::DEVICE_KIND_CPU, work, device.Host());
+  REQUIRE(calibration.ok());
+  CHECK(calibration->seconds() < 45);
+  CHECK(calibration->runs() > 0);
+  CHECK(calibration->runs() < kFewRuns);
+  CHECK(calibration->warnings_size() >= 1);
+}
+
+TEST_CASE("A calibration that cannot be done says why", "[calibration]") {
+  FakeDevice device;
+  v1::CalibrateWork work;
+  device.verdict = v1::VERDICT_BUILD_FAILED;
+  CHECK(absl::IsFailedPrecondition(Calibrate(v1::DEVICE_KIND_CPU, work, device.Host()).status()));
+  device.verdict = v1::VERDICT_UNMEASURABLE;
+  CHECK(absl::IsUnavailable(Calibrate(v1::DEVICE_KIND_CPU, work, device.Host()).status()));
+  device.verdict = v1::VERDICT_CORRECT;
+  device.evaluated = 0;
+  device.cancel_after = 4;
+  CHECK(absl::IsCancelled(Calibrate(v1::DEVICE_KIND_CPU, work, device.Host()).status()));
+  CHECK(device.evaluated == 4);
+}
+
+}  // namespace
+}  // namespace grove::worker
