@@ -1,0 +1,170 @@
+// A device that is not well, through the whole pipeline: no verdict comes from it, it says so, and it comes back.
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/files.h"
+#include "worker/pipeline/pipeline.h"
+
+namespace grove::worker {
+namespace {
+
+std::string Testcase(const std::string& name) {
+  auto text = ReadFile(absl::StrCat(GROVE_TESTCASES, "/", name), 1 << 20);
+  REQUIRE(text.ok());
+  return *text;
+}
+
+// A pipeline on the CPU whose device is as the test says.
+class Ward {
+ public:
+  Ward() {
+    char folder[] = "/tmp/grove-quarantine-test-XXXXXX";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    folder_ = folder;
+    PipelineOptions options;
+    options.paths.libexec_dir = GROVE_LIBEXEC;
+    options.paths.include_dir = GROVE_INCLUDE;
+    options.paths.state_dir = folder_;
+    options.device.set_kind(v1::DEVICE_KIND_CPU);
+    HealthProbes probes;
+    probes.canary = [this] {
+      sandbox::CanaryOutcome outcome;
+      outcome.passed = well;
+      outcome.what = "the processor computed a known sequence wrongly";
+      return outcome;
+    };
+    probes.xids = [this](absl::Duration) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      return std::exchange(xids_, {});
+    };
+    probes.now = [this] { return absl::Now() + absl::Seconds(ahead.load()); };
+    probes.sleep = [](absl::Duration) {};
+    options.health_probes = probes;
+    auto started = Pipeline::Start(
+        options, [](const v1::WorkerProgress&) {},
+        [this](v1::WorkResult result) {
+          std::lock_guard<std::mutex> lock(mutex_);
+          // As the coordinator would be told: the state goes ahead of the result.
+          states_[result.lease().work()] = pipeline_->Stats().slot_state;
+          results_[result.lease().work()] = std::move(result);
+          changed_.notify_all();
+        });
+    INFO(started.status());
+    REQUIRE(started.ok());
+    pipeline_ = *std::move(started);
+  }
+  ~Ward() {
+    pipeline_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  v1::WorkResult Evaluate(const std::string& file) {
+    static int next = 0;
+    v1::Assignment assignment;
+    assignment.mutable_lease()->set_work(absl::StrCat("work-", next++));
+    assignment.mutable_lease()->set_attempt(1);
+    v1::EvaluateWork& work = *assignment.mutable_evaluate();
+    work.mutable_problem()->set_name("relu");
+    work.mutable_problem()->set_format(v1::PROBLEM_FORMAT_KERNELBENCH);
+    work.mutable_problem()->set_source(Testcase("relu.py"));
+    work.mutable_candidate()->set_format(v1::CANDIDATE_FORMAT_CPP);
+    work.mutable_candidate()->set_source(Testcase(file));
+    work.mutable_options()->set_trials(1);
+    work.mutable_options()->set_skip_timing(true);
+    const std::string id = assignment.lease().work();
+    pipeline_->Submit(std::move(assignment));
+    std::unique_lock<std::mutex> lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(200), [&] { return results_.count(id) > 0; }));
+    last_state = states_[id];
+    return results_[id];
+  }
+  void Report(int xid) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    xids_.push_back({xid, absl::Now()});
+  }
+  PipelineStats Stats() { return pipeline_->Stats(); }
+  // Without any work: by the pipeline's own clock.
+  bool AwaitState(const std::string& state) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    while (Stats().slot_state != state) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return true;
+  }
+
+  std::atomic<bool> well{true};
+  std::atomic<int> ahead{0};  // seconds that the probes' clock is ahead
+  std::string last_state;
+
+ private:
+  std::string folder_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, v1::WorkResult> results_;
+  std::map<std::string, std::string> states_;
+  std::vector<device::XidEvent> xids_;
+  std::unique_ptr<Pipeline> pipeline_;
+};
+
+TEST_CASE("A device that is not well gives no verdicts, says so, and comes back by itself", "[pipeline][health]") {
+  Ward ward;
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK(ward.Stats().health == "");
+
+  // A fault, and the device is well afterwards: the verdict is the candidate's.
+  CHECK(ward.Evaluate("segfault.cpp").evaluation().verdict() == v1::VERDICT_CRASHED);
+  CHECK_THAT(ward.Stats().health, Catch::Contains("VERDICT_CRASHED") && Catch::Contains("passed its test"));
+  CHECK(ward.Stats().slot_state != "quarantined");
+
+  // The same fault on a device that then computes wrongly: no verdict.
+  ward.well = false;
+  const v1::WorkResult crashed = ward.Evaluate("segfault.cpp");
+  CHECK(crashed.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  CHECK_THAT(crashed.infrastructure_failure(),
+             Catch::Contains("quarantined") && Catch::Contains("a known sequence wrongly"));
+  CHECK(ward.last_state == "quarantined");
+  CHECK(ward.Stats().health_counts.quarantines == 1);
+  CHECK(ward.Stats().infrastructure_failures_total == 1);
+
+  // What it is given all the same goes back at once, untouched.
+  const v1::WorkResult next = ward.Evaluate("relu.cpp");
+  CHECK(next.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  CHECK(ward.last_state == "quarantined");
+
+  // Well again: no work has to come for it to notice.
+  ward.well = true;
+  CHECK(ward.AwaitState("idle"));
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK_THAT(ward.Stats().health, Catch::StartsWith("was quarantined"));
+}
+
+TEST_CASE("An error that the device reports is no verdict, one of the application's is named in it",
+          "[pipeline][health]") {
+  Ward ward;
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  // While idle: what comes next does not run on it.
+  ward.Report(79);
+  const v1::WorkResult idle = ward.Evaluate("relu.cpp");
+  CHECK(idle.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  CHECK_THAT(idle.infrastructure_failure(), Catch::Contains("Xid 79 (GPU has fallen off the bus)"));
+  CHECK(ward.last_state == "quarantined");
+  CHECK(ward.AwaitState("idle"));
+  CHECK(ward.Stats().health_counts.xids.size() == 1);
+  // A notice is counted and disturbs nobody.
+  ward.Report(63);
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+}
+
+}  // namespace
+}  // namespace grove::worker
