@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -162,7 +163,8 @@ void CandidatePool::Quiet(bool quiet) {
       }
     }
   }
-  if (quiet) changed_.wait(lock, [&] { return !starting_ || !quiet_ || stopping_; });
+  // One is started within tens of milliseconds. On a machine that is overrun what is timed does not wait for it.
+  if (quiet) changed_.wait_for(lock, std::chrono::seconds(1), [&] { return !starting_ || !quiet_ || stopping_; });
   changed_.notify_all();
 }
 

@@ -52,7 +52,8 @@ class CandidatePool {
   absl::StatusOr<PreparedCandidate> Take(bool python, const v1::Limits& limits);
   // From now on so many of this kind are kept ready. Returns at once.
   void Restock(bool python);
-  // Nothing starts, and nothing that starts goes on, until it is told otherwise. Returns when that holds.
+  // Nothing starts, and nothing that starts goes on, until it is told otherwise. Returns when that holds, within a
+  // second in any case.
   void Quiet(bool quiet);
   // Ends those that wait. None is started until the next Restock.
   void Clear();
