@@ -406,15 +406,15 @@ x = [3, 17]
             assert judge.close() == 0
 
 
-def main():
+def main(kind=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("-k", default="")
     options = parser.parse_args()
-    tests = Tests(options.build, options.python)
+    tests = (kind or Tests)(options.build, options.python)
     failed = []
-    for name in [name for name in dir(tests) if name.startswith("test_") and options.k in name]:
+    for name in [name for name in dir(tests) if name.startswith("test_") and options.k in name and getattr(tests, name) is not None]:
         try:
             getattr(tests, name)()
             print("ok  ", name, flush=True)

@@ -25,6 +25,40 @@ std::string Unwritten(const at::Tensor& got) {
          "may never have been written)";
 }
 
+// Of an evaluation's whole time: further distributions are not begun beyond this.
+constexpr double kForeignShare = 0.15;
+// No distribution where the reference's own rounding error, or what the rule would allow, is more than this of the
+// output: what is compared there is noise.
+constexpr double kMostNoise = 0.5;
+
+constexpr char kHidden[] = "[a shape that is held out]";
+
+bool AllFinite(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if ((tensor.is_floating_point() || tensor.is_complex()) && !at::isfinite(tensor).all().item<bool>()) return false;
+  }
+  return true;
+}
+
+at::Tensor At(const std::vector<at::Tensor>& tensors, std::size_t i) {
+  return i < tensors.size() ? tensors[i] : at::Tensor();
+}
+
+const char* Word(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::kScaled:
+      return "scaled";
+    case Distribution::kShifted:
+      return "shifted";
+    case Distribution::kSparse:
+      return "sparse";
+    case Distribution::kOutliers:
+      return "outlier";
+    default:
+      return "given";
+  }
+}
+
 }  // namespace
 
 Check::Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, bool high_fits)
@@ -34,9 +68,24 @@ Check::Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& s
       settings_(settings),
       rule_(settings.rule.value_or(problem.reference->DefaultRule())),
       high_fits_(high_fits),
-      paths_(problem.reference->OutputPaths()) {}
+      paths_(problem.reference->OutputPaths()),
+      secret_(SecretSeed()) {
+  rule_.reduced = rule_.mode == RuleMode::kScaled ? settings.reduced : 0;
+  verify_rule_ = rule_;
+  outcomes_.reserve(8);
+  outcomes_.push_back({});
+  current_ = &outcomes_.front();
+}
 
-Expected Check::Compute(const std::vector<Leaf>& leaves, bool high) {
+Rule Check::ForeignRule() const {
+  Rule rule;
+  rule.reduced = settings_.reduced;
+  rule.cap = kMostNoise;
+  rule.any_order = true;
+  return rule;
+}
+
+Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
   Expected expected;
   auto call = reference_.Prepare(leaves, Mode::kEager);
   call->Run();
@@ -50,6 +99,19 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high) {
       for (std::size_t i = 0; i < expected.high.size(); ++i) {
         if (expected.high[i].sizes() != expected.plain[i].sizes()) expected.high.clear();
       }
+      if (nudge && !expected.high.empty()) {
+        try {
+          auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
+          moved->Run();
+          expected.nudged = moved->Outputs();
+        } catch (const std::exception&) {
+          expected.nudged.clear();  // no memory for a second one: judged without
+        }
+        if (expected.nudged.size() != expected.high.size()) expected.nudged.clear();
+        for (std::size_t i = 0; i < expected.nudged.size(); ++i) {
+          if (expected.nudged[i].sizes() != expected.high[i].sizes()) expected.nudged.clear();
+        }
+      }
     } catch (const std::exception&) {
       expected.high.clear();
       problem_.double_seconds = -1;
@@ -61,6 +123,9 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high) {
 void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                    const Expected& expected, int trial) {
   ++trials_;
+  ++current_->trials;
+  const bool given = current_->distribution == Distribution::kGiven;
+  const bool held_out = reference_.HeldOut(slot->shape_set);
   // Out of the candidate's reach first: what is compared can no longer change.
   std::vector<at::Tensor> got;
   const auto copy_begin = Clock::now();
@@ -87,24 +152,39 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     outputs.clear();
     noise_.resize(got.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const at::Tensor high = i < expected.high.size() ? expected.high[i] : at::Tensor();
-      Comparison compared = CompareTensors(got[i], expected.plain[i], high, problem_.reduction, noise_[i], rule_);
+      const Comparison compared = CompareTensors(
+          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.reduction, noise_[i]},
+          verify_rule_);
       if (compared.noise.known) noise_[i] = compared.noise;
-      also_1e4_ = also_1e4_ && compared.passes_1e4;
-      also_1e2_ = also_1e2_ && compared.passes_1e2;
-      also_scaled_ = also_scaled_ && compared.passes_scaled;
-      outputs.push_back(Describe(i, expected.plain[i], compared));
-      if (compared.scaled_allowed > worst_allowed_) worst_allowed_ = compared.scaled_allowed;
-      if (!compared.ok && failure.empty()) failure = Explain(i, got.size(), got[i], expected.plain[i], compared, trial);
+      outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
+      current_->error = std::max(current_->error, compared.scaled_error);
+      if (given) {
+        also_1e4_ = also_1e4_ && compared.passes_1e4;
+        also_1e2_ = also_1e2_ && compared.passes_1e2;
+        also_scaled_ = also_scaled_ && compared.passes_scaled && !(compared.scaled_error > compared.scaled_same);
+        worst_allowed_ = std::max(worst_allowed_, compared.scaled_allowed);
+        error_found_ = std::max(error_found_, compared.scaled_error);
+        error_same_ = std::max(error_same_, compared.scaled_same);
+        condition_ = std::max(condition_, compared.noise.condition);
+        reference_noise_ = std::max(reference_noise_, compared.noise.rms);
+      }
+      if (!compared.ok && failure.empty())
+        failure = Explain(i, got.size(), got[i], expected.plain[i], compared, trial, held_out);
     }
   }
   if (!failure.empty()) {
     first_failing_ = trial;
     outputs_ = outputs;
+    if (!given) {
+      failure = std::string("on ") + Word(current_->distribution) + " inputs (" + current_->how + ") " + failure +
+                ". It was right on all " + std::to_string(outcomes_.front().passed) +
+                " draws of the problem's own values; --only-given-inputs judges by those alone";
+    }
     throw Verdict{"VERDICT_WRONG", failure, {}};
   }
   ++trials_passed_;
-  KeepWorst(outputs);
+  ++current_->passed;
+  if (given) KeepWorst(outputs);
 }
 
 void Check::KeepWorst(const std::vector<json>& outputs) {
@@ -161,17 +241,17 @@ std::string Check::Output(std::size_t i, std::size_t count) const {
   return count == 1 ? "the output" : "output " + (Path(i).empty() ? std::to_string(i) : Path(i));
 }
 
-json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared) const {
+json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool held_out) const {
   json output{{"index", i},
               {"path", Path(i)},
-              {"expected_type", TypeText(expected)},
-              {"elements", compared.elements},
-              {"mismatched", compared.mismatched},
+              {"expected_type", held_out ? ShortType(expected.scalar_type()) + kHidden : TypeText(expected)},
+              {"elements", held_out ? 0 : compared.elements},
+              {"mismatched", held_out ? 0 : compared.mismatched},
               {"max_abs_error", Number(compared.max_abs_error)},
               {"max_rel_error", Number(compared.max_rel_error)},
               {"scaled_error", Number(compared.scaled_error)}};
   if (compared.worst >= 0) {
-    output["worst"] = {{"index", Unravel(compared.worst, expected.sizes().vec())},
+    output["worst"] = {{"index", held_out ? json::array() : json(Unravel(compared.worst, expected.sizes().vec()))},
                        {"expected", Number(compared.expected)},
                        {"got", Number(compared.got)},
                        {"error", Number(compared.error)},
@@ -181,17 +261,21 @@ json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison
 }
 
 std::string Check::Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
-                           const Comparison& compared, int trial) const {
-  std::string text = Output(i, count) + " (" + TypeText(expected) + ") is wrong in trial " + std::to_string(trial) +
-                     ": " + compared.why + "; " + std::to_string(compared.mismatched) + " of " +
-                     std::to_string(compared.elements) + " elements";
+                           const Comparison& compared, int trial, bool held_out) const {
+  // How many elements there are, and where the worst stands, would tell the shape.
+  std::string text = Output(i, count) + " (" +
+                     (held_out ? ShortType(expected.scalar_type()) + kHidden : TypeText(expected)) +
+                     ") is wrong in trial " + std::to_string(trial) + ": " + compared.why;
+  if (!held_out) {
+    text += "; " + std::to_string(compared.mismatched) + " of " + std::to_string(compared.elements) + " elements";
+  }
   if (compared.worst >= 0) {
+    const std::string at = held_out ? "" : " at " + json(Unravel(compared.worst, expected.sizes().vec())).dump();
     char figures[200];
-    std::snprintf(figures, sizeof figures, ", worst at %s: expected %.9g, got %.9g",
-                  json(Unravel(compared.worst, expected.sizes().vec())).dump().c_str(), compared.expected,
+    std::snprintf(figures, sizeof figures, ", worst%s: expected %.9g, got %.9g", at.c_str(), compared.expected,
                   compared.got);
     text += figures;
-    if (std::isnan(compared.got) && compared.mismatched > 0) text += Unwritten(got);
+    if (std::isnan(compared.got) && compared.mismatched > 0 && !held_out) text += Unwritten(got);
   }
   return text;
 }
@@ -209,8 +293,9 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     slot->leaves.clear();  // the last draw's memory serves the next
     std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
     // A float64 evaluation that is slow is done for the first trial alone: its noise figures serve the others.
-    const bool high = trial <= static_cast<int>(sets) || problem_.double_seconds < 0.5;
-    Expected expected = Compute(leaves, high);
+    const bool first = trial <= static_cast<int>(sets);
+    Expected expected = Compute(leaves, first || problem_.double_seconds < 0.5, first);
+    given_finite_ = given_finite_ && AllFinite(expected.plain);
     reference_.SelectShapeSet(0);
     arena->Fill(slot, std::move(leaves));
     arena->Poison(slot);
@@ -220,6 +305,102 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     first_claims_.push_back(reply.claims[0]);
     Verify(*conversation, arena, slot, reply, expected, trial);
   }
+  std::vector<Distribution> others;
+  if (settings_.distributions) {
+    others = *settings_.distributions;
+  } else if (rule_.mode == RuleMode::kScaled) {
+    others = {Distribution::kScaled, Distribution::kShifted, Distribution::kSparse, Distribution::kOutliers};
+  }
+  for (std::size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random->Below(i)]);
+  const std::vector<ReferenceNoise> given_noise = noise_;
+  const auto begin = Clock::now();
+  double longest = 0;
+  for (Distribution one : others) {
+    outcomes_.push_back({});
+    current_ = &outcomes_.back();
+    current_->distribution = one;
+    const double spent = Since(begin);
+    if (spent + longest > kForeignShare * settings_.run_wall) {
+      current_->skipped = "there was no time: the reference and its evaluation in float64 take long";
+      continue;
+    }
+    progress("check", std::string(Word(one)) + " inputs");
+    verify_rule_ = ForeignRule();
+    Try(one, conversation, arena, timed_slots, random);
+    longest = std::max(longest, Since(begin) - spent);
+  }
+  verify_rule_ = rule_;
+  noise_ = given_noise;
+  current_ = &outcomes_.front();
+}
+
+void Check::Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
+                Random* random) {
+  const std::size_t set = random->Below(reference_.ShapeSets());
+  const std::size_t index = set == 0 ? random->Below(timed_slots) : timed_slots + set - 1;
+  Slot* slot = &arena->at(index);
+  for (int form = 0; form < Forms(distribution); ++form) {
+    noise_.assign(noise_.size(), {});
+    reference_.SelectShapeSet(set);
+    slot->leaves.clear();
+    std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
+    std::string skipped;
+    try {
+      const Transformed made = Transform(distribution, form, problem_.reduction, &secret_, &leaves);
+      current_->how = made.how;
+      skipped = made.skipped;
+    } catch (const std::exception& error) {
+      skipped = "such values cannot be made: " + Bounded(error.what(), 200);
+    }
+    Expected expected;
+    if (skipped.empty()) {
+      try {
+        expected = Compute(leaves, true, true);
+        skipped = Unusable(expected);
+      } catch (const std::exception& error) {
+        if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
+        skipped = "the reference refuses such inputs: " + Bounded(error.what(), 200);
+      }
+    }
+    reference_.SelectShapeSet(0);
+    if (!skipped.empty()) {
+      if (current_->skipped.empty() || skipped != "tried already") current_->skipped = skipped;
+      continue;
+    }
+    current_->skipped.clear();
+    arena->Fill(slot, std::move(leaves));
+    arena->Poison(slot);
+    ops_.Synchronize();
+    const Reply reply = conversation->Run({index}, "all");
+    Verify(*conversation, arena, slot, reply, expected, trials_ + 1);
+    return;
+  }
+}
+
+std::string Check::Unusable(const Expected& expected) {
+  if (given_finite_ && !AllFinite(expected.plain)) return "the reference itself gives NaN or infinity there";
+  if (expected.high.empty()) {
+    return current_->distribution == Distribution::kShifted
+               ? "there is no float64 evaluation that would say what rounding does to such values"
+               : "";
+  }
+  for (std::size_t i = 0; i < expected.plain.size(); ++i) {
+    if (!(expected.plain[i].is_floating_point() || expected.plain[i].is_complex())) continue;
+    const Comparison own = CompareTensors(
+        {{}, expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.reduction, {}}, verify_rule_);
+    char text[160];
+    if (kNoiseFactor * own.noise.rms > kMostNoise) {
+      std::snprintf(text, sizeof text, "rounding moves the reference's own result by %.2g of the output's rms",
+                    own.noise.rms);
+      return text;
+    }
+    if (settings_.reduced > 0 && settings_.reduced * own.noise.condition > kMostNoise / 2) {
+      std::snprintf(text, sizeof text, "precision may be reduced, and the result follows such errors %.2g-fold",
+                    own.noise.condition);
+      return text;
+    }
+  }
+  return "";
 }
 
 std::string Check::RuleText() const {
@@ -235,6 +416,21 @@ std::string Check::RuleText() const {
                   high_fits_ && problem_.double_seconds >= 0 ? "the reference in float64" : "the reference as written");
   }
   return text;
+}
+
+std::string Check::Precision() const {
+  if (!(error_found_ > error_same_)) {
+    return reference_noise_ > 1e-4 && error_same_ >= kNoiseFactor * reference_noise_
+               ? "as the reference, which itself works in reduced precision"
+               : "as the reference";
+  }
+  // Rounding both factors of a product to 11 bits is off by 4e-4 of it, to 8 bits by 3e-3; three times as much is
+  // ascribed to the same.
+  const double error = error_found_ / condition_;
+  if (error <= 3e-6) return "reduced (single precision or a rough approximation inside)";
+  if (error <= 1.2e-3) return "reduced (TF32 or half precision inside)";
+  if (error <= 1e-2) return "reduced (bfloat16 or coarser inside)";
+  return "far from the reference";
 }
 
 json Check::Report() const {
@@ -255,6 +451,19 @@ json Check::Report() const {
     if (also_scaled_) also.push_back("scaled");
   }
   report["also_passes"] = also;
+  json distributions = json::array();
+  for (const Outcome& outcome : outcomes_) {
+    json item{{"distribution", EnumName(outcome.distribution)}, {"trials", outcome.trials}, {"passed", outcome.passed}};
+    if (!outcome.skipped.empty()) item["skipped"] = outcome.skipped;
+    if (outcome.trials > 0) item["scaled_error"] = Number(outcome.error);
+    distributions.push_back(item);
+  }
+  report["distributions"] = distributions;
+  if (outcomes_.front().passed > 0) {
+    report["error_found"] = Number(error_found_);
+    report["error_same_precision"] = Number(error_same_);
+    report["precision"] = Precision();
+  }
   return report;
 }
 

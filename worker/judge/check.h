@@ -8,6 +8,7 @@
 
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversation.h"
+#include "worker/judge/distributions.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/settings.h"
 #include "worker/judge/slots.h"
@@ -15,7 +16,17 @@
 namespace grove::judge {
 
 struct Expected {
-  std::vector<at::Tensor> plain, high;  // high: in float64; empty where there is none
+  std::vector<at::Tensor> plain;
+  std::vector<at::Tensor> high;    // in float64; empty where there is none
+  std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
+};
+
+// How the check goes on one distribution of values.
+struct Outcome {
+  Distribution distribution = Distribution::kGiven;
+  int trials = 0, passed = 0;
+  std::string how, skipped;
+  double error = 0;  // the largest rms error over rms
 };
 
 class Check {
@@ -23,11 +34,13 @@ class Check {
   // `high_fits`: device memory has room for a float64 evaluation beside everything else.
   Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, bool high_fits);
 
-  // The check proper: `trials` secret draws over all shape sets. The first `timed_slots` slots of the arena have shape
-  // set 0, the following ones the others in order. Throws the Verdict when one is wrong.
+  // The check proper: `trials` secret draws over all shape sets, then one of every other distribution, in random order.
+  // The first `timed_slots` slots of the arena have shape set 0, the following ones the others in order. Throws the
+  // Verdict when one is wrong.
   void Run(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random, const Progress& progress);
 
-  Expected Compute(const std::vector<Leaf>& leaves, bool high);
+  // `nudge`: also once more in float64 with the inputs moved by roundings.
+  Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
   // Compares what a slot holds after a run. Throws the Verdict when it is not right.
   void Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               int trial);
@@ -39,14 +52,21 @@ class Check {
   const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
 
  private:
+  // One draw on values that the problem does not give. Throws the Verdict.
+  void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
+           Random* random);
+  // Why these values say nothing about a kernel; empty = they do. Fills in noise_.
+  std::string Unusable(const Expected& expected);
+  Rule ForeignRule() const;
+  std::string Precision() const;  // in words
   void KeepWorst(const std::vector<nlohmann::json>& outputs);
   void CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected,
                   std::vector<nlohmann::json>* outputs, std::string* failure) const;
   std::string Path(std::size_t i) const;
   std::string Output(std::size_t i, std::size_t count) const;
-  nlohmann::json Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared) const;
+  nlohmann::json Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool held_out) const;
   std::string Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
-                      const Comparison& compared, int trial) const;
+                      const Comparison& compared, int trial, bool held_out) const;
   std::string RuleText() const;
 
   LoadedProblem& problem_;
@@ -60,6 +80,12 @@ class Check {
   int trials_ = 0, trials_passed_ = 0, first_failing_ = 0;
   bool inputs_modified_ = false, also_1e4_ = true, also_1e2_ = true, also_scaled_ = true;
   double worst_allowed_ = 0;
+  double error_found_ = 0, error_same_ = 0, condition_ = 1, reference_noise_ = 0;  // on the values given
+  bool given_finite_ = true;
+  Outcome* current_;  // the distribution that is tried now
+  std::vector<Outcome> outcomes_;
+  Rule verify_rule_;
+  Random secret_;
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;
   std::vector<double> first_claims_, copies_;

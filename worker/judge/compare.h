@@ -1,12 +1,19 @@
 // The rule that says whether an output is right. Pure: arrays in, figures out; no torch. docs/correctness.md derives
 // it.
 //
-// "Scaled", the default, asks three things of an output against a float64 evaluation of the reference (where there is
-// one), each in units of what an honest single-precision program does on this very problem:
+// "Scaled", the default, asks four things of an output against a float64 evaluation of the reference (where there is
+// one), each in units of what an honest program of the reference's precision does on this very problem and these
+// values:
 //   1. no element is off by more than a few times the worst honest error,
 //   2. the root mean square of all errors is not above a few times the honest one (finds lowered precision, which hides
 //      below any per-element tolerance wide enough for honest programs),
-//   3. not many elements are off relative to themselves (finds small elements that were never computed).
+//   3. not many elements are off relative to themselves (finds small elements that were never computed),
+//   4. no block of neighbours is off relative to its own magnitude (finds a wrong row that is small beside the others).
+//
+// How far rounding moves the result is measured, not assumed: the float64 evaluation is made once more with every
+// floating input moved by a relative 2^-23 up or down at random. An honest program's result is the exact
+// one for inputs moved by a few roundings (it is backward stable), so its error is that response times the count of
+// roundings. What cancels (a variance of values near 1000) is judged by what cancellation leaves.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +29,34 @@ enum class RuleMode { kScaled, kAbsoluteRelative };
 struct Rule {
   RuleMode mode = RuleMode::kScaled;
   double atol = 0, rtol = 0;
+  double reduced = 0;  // scaled: rms error over the output's rms that a program of lower precision may have; 0 = none
+  double cap = 0;      // scaled: never allow more than this rms error over the output's rms; 0 = no cap
+  // Scaled: also allow what one accumulator makes of terms that are all alike or of very unequal size, where the errors
+  // of rounding have one sign: up to an eighth of a rounding for each term. For values that the problem does not draw.
+  bool any_order = false;
 };
 
 // The constants of the scaled rule, for one element type.
 struct ScaledConstants {
   double epsilon;        // distance from 1 to the next number of the output's type
   double element_slack;  // per element, relative to itself
-  double rms_base;       // allowed rms error relative to the output's rms, for a reduction of length 1
-  double rms_per_root;   // and what is added per square root of the reduction length
+  double rounding;       // allowed rms error relative to the output's rms: for the output's own rounding
+  double rms_base;       // and for the work before it, on a reduction of length 1
+  double rms_per_root;   // and what the work adds per square root of the reduction length
 };
 ScaledConstants ConstantsFor(const wire::DType& type);
 
 inline constexpr double kNoiseFactor = 4;          // candidate's rms error over the reference's own
 inline constexpr double kTailFactor = 8;           // worst element over the allowed rms
 inline constexpr double kRelativeBound = 0x1p-10;  // criterion 3: "off relative to itself"
+inline constexpr double kReducedBound = 0.5;       // the same where reduced precision is allowed
+inline constexpr double kMaxStraight = 0x1p17;     // no longer than this is a reduction in one accumulator
+inline constexpr double kMaxReduction = 0x1p24;    // a float32 sum of more terms than this in one run stands still
+inline constexpr double kNudge = 0x1p-23;          // relative, of the inputs, for the second float64 evaluation
+inline constexpr double kJump = 0x1p-7;            // of the output's rms: a response beyond this is a jump, not a slope
+inline constexpr std::int64_t kNeighbours = 256;   // elements of criterion 4
+inline constexpr double kBlockFactor = 8;          // a block's rms error over the honest one of its magnitude
+inline constexpr double kBlockNoise = 16;          // or over the reference's own error there
 
 // What is known of the reference's own error on one output, relative to that output's rms.
 struct ReferenceNoise {
@@ -43,12 +64,16 @@ struct ReferenceNoise {
   double rms = 0;
   double max = 0;
   double relative_outliers = 0;  // share of elements off by more than kRelativeBound of themselves
+  // Response to the nudge, in nudges: how many times larger an error of the inputs stands in the output. From 1.
+  double condition = 1, condition_max = 1;
+  double unstable = 0;  // share of elements that jumped: a threshold or an index decided by rounding
 };
 
 struct ComparisonInput {
-  const void* got = nullptr;        // n elements of `type`
+  const void* got = nullptr;        // n elements of `type`; null = only the noise is asked for (not for exact types)
   const void* reference = nullptr;  // n elements of `type`, the reference as written
   const double* high = nullptr;     // the reference in float64 (complex: pairs); null where there is none
+  const double* nudged = nullptr;   // the same for nudged inputs; null where there is none; only with `high`
   std::int64_t elements = 0;
   wire::DType type;
   double reduction = 1;  // longest reduction that leads to this output
@@ -65,6 +90,7 @@ struct Comparison {
   double max_abs_error = 0, max_rel_error = 0;
   double scaled_error = 0;  // rms of the errors over the rms of the output
   double scaled_allowed = 0;
+  double scaled_same = 0;  // what would be allowed where precision may not be reduced
   bool passes_scaled = false, passes_1e4 = false, passes_1e2 = false;
   ReferenceNoise noise;  // measured here (known when `high` was given)
 };
@@ -76,22 +102,43 @@ struct MagnitudeTally {  // first pass, over elements that are finite in the ref
   std::int64_t finite = 0, outliers = 0;
   double squares = 0, noise_squares = 0, noise_max = 0;
 };
+struct ResponseTally {  // between the passes, where there is `nudged`: over elements that are finite in all three
+  std::int64_t jumps = 0;
+  double squares = 0, max = 0;  // of those that did not jump
+};
 struct ErrorTally {  // second pass
   double squares = 0, max_abs = 0, max_rel = 0;
+  double beyond_squares = 0;  // the part of `squares` that comes from elements beyond the limit
+  std::int64_t blocks = 0;    // that fail criterion 4
   std::int64_t special = 0, beyond = 0, beyond_1e4 = 0, beyond_1e2 = 0, beyond_given = 0, outliers = 0;
   std::int64_t worst = -1;  // position of an element (complex: of a part)
   double expected = 0, got = 0, error = 0, allowed = 0;
 };
 struct ScaledThresholds {
-  double rms;       // absolute
-  double element;   // absolute part per element
-  double slack;     // times |expected|
-  double outliers;  // share of elements
+  double rms;             // absolute
+  double element;         // absolute part per element
+  double slack;           // times |expected|
+  double outliers;        // share of elements
+  double relative_bound;  // criterion 3 counts what is off by more than this of itself
+  double tiny;            // and is no smaller than this
+  double block;        // criterion 4: times the block's magnitude or response, whichever is larger; 0 = not looked at
+  double block_floor;  // absolute: errors below are nobody's
+  double jumps;        // elements that may be beyond the limit because they jump
 };
 ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction,
-                               const ReferenceNoise& noise);
+                               const ReferenceNoise& noise, const Rule& rule);
 
-ScaledThresholds LimitsFor(const ComparisonInput& input, const MagnitudeTally& magnitude, Comparison* result);
+// What counts as a jump between `high` and `nudged`, absolute.
+double JumpSize(const MagnitudeTally& magnitude);
+double RelativeBound(const Rule& rule);
+// Below this an element has lost bits in its type, or a program that flushes such numbers gives zero: not counted by
+// criterion 3.
+double TinyOf(const wire::DType& type);
+ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
+                           const ResponseTally& response, Comparison* result);
+// Criterion 4 on one block, from sums of squares over it.
+bool BlockOk(const ScaledThresholds& limits, std::int64_t elements, double errors, double magnitudes, double responses,
+             double noise);
 void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
             const ScaledThresholds& limits, const ErrorTally& errors, Comparison* result);
 

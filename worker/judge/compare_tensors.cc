@@ -14,20 +14,37 @@ namespace {
 // Below this many elements a copy to the host costs less than the launches of the device path.
 constexpr std::int64_t kHostElements = 1 << 16;
 
-Comparison CompareOnHost(const at::Tensor& got, const at::Tensor& reference, const at::Tensor& high, double reduction,
-                         const ReferenceNoise& noise, const Rule& rule) {
+bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
+Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
-  input.got = got.data_ptr();
+  const at::Tensor reference = tensors.reference.cpu().contiguous();
+  at::Tensor got;
+  if (tensors.got.defined()) {
+    got = tensors.got.cpu().contiguous();
+    input.got = got.data_ptr();
+  }
   input.reference = reference.data_ptr();
-  at::Tensor exact;
-  if (high.defined() && (reference.is_floating_point() || reference.is_complex())) {
-    exact = high.to(reference.is_complex() ? at::kComplexDouble : at::kDouble).contiguous();
-    input.high = static_cast<const double*>(exact.data_ptr());
+  at::Tensor high, nudged;
+  if (tensors.high.defined() && Fractions(reference)) {
+    auto wide = [&reference](const at::Tensor& tensor) {
+      return tensor.cpu().to(reference.is_complex() ? at::kComplexDouble : at::kDouble).contiguous();
+    };
+    high = wide(tensors.high);
+    input.high = static_cast<const double*>(high.data_ptr());
+    if (tensors.nudged.defined()) {
+      nudged = wide(tensors.nudged);
+      input.nudged = static_cast<const double*>(nudged.data_ptr());
+    }
   }
   input.elements = reference.numel();
   input.type = wire::FindDType(ShortType(reference.scalar_type())).value();
-  input.reduction = reduction;
-  input.noise = noise;
+  input.reduction = tensors.reduction;
+  input.noise = tensors.noise;
+  if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
+    const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
+    input.noise.unstable = static_cast<double>(jumps) / static_cast<double>(reference.numel());
+  }
   return Compare(input, rule);
 }
 
@@ -42,20 +59,30 @@ at::Tensor Flat(const at::Tensor& tensor) {
   return (tensor.is_complex() ? at::view_as_real(tensor) : tensor).reshape({-1});
 }
 
-// The same two passes as Compare, in torch's words.
-Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& reference_tensor,
-                           const at::Tensor& high_tensor, double reduction, const ReferenceNoise& noise,
-                           const Rule& rule) {
+// Sums over blocks of kNeighbours neighbours; zeros fill the last one.
+at::Tensor BlockSums(const at::Tensor& values) {
+  const std::int64_t n = values.numel(), blocks = (n + kNeighbours - 1) / kNeighbours;
+  return (n % kNeighbours == 0 ? values : at::constant_pad_nd(values, {0, blocks * kNeighbours - n}))
+      .view({blocks, kNeighbours})
+      .sum(1);
+}
+
+// The same passes as Compare, in torch's words.
+Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
-  input.elements = reference_tensor.numel();
-  input.type = wire::FindDType(ShortType(reference_tensor.scalar_type())).value();
-  input.reduction = reduction;
-  input.noise = noise;
+  input.elements = tensors.reference.numel();
+  input.type = wire::FindDType(ShortType(tensors.reference.scalar_type())).value();
+  input.reduction = tensors.reduction;
+  input.noise = tensors.noise;
   const double present = 0;
-  if (high_tensor.defined()) input.high = &present;  // only asked whether it is there
-  const at::Tensor got_flat = Flat(got_tensor), reference_flat = Flat(reference_tensor);
-  const at::Tensor high_flat = high_tensor.defined() ? Flat(high_tensor) : at::Tensor();
+  if (tensors.high.defined()) input.high = &present;  // only asked whether it is there
+  if (tensors.nudged.defined()) input.nudged = &present;
+  const at::Tensor got_flat = tensors.got.defined() ? Flat(tensors.got) : at::Tensor(),
+                   reference_flat = Flat(tensors.reference);
+  const at::Tensor high_flat = tensors.high.defined() ? Flat(tensors.high) : at::Tensor();
+  const at::Tensor nudged_flat = tensors.nudged.defined() ? Flat(tensors.nudged) : at::Tensor();
   const std::int64_t n = reference_flat.numel();
+  const double bound = RelativeBound(rule), tiny = TinyOf(input.type);
   auto part = [](const at::Tensor& tensor, std::int64_t begin, std::int64_t end) {
     return tensor.slice(0, begin, end).to(at::kDouble);
   };
@@ -72,13 +99,26 @@ Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& refer
       const at::Tensor error = at::where(usable, (reference - high).abs(), at::zeros_like(reference));
       magnitude.noise_squares += error.square().sum().item<double>();
       magnitude.noise_max = std::max(magnitude.noise_max, Largest(error));
-      magnitude.outliers += Count(at::logical_and(usable, error > expected.abs() * kRelativeBound));
+      magnitude.outliers +=
+          Count(at::logical_and(at::logical_and(usable, expected.abs() >= tiny), error > expected.abs() * bound));
     }
     magnitude.finite += Count(finite);
     magnitude.squares += at::where(finite, expected, at::zeros_like(expected)).square().sum().item<double>();
   }
+  ResponseTally response;
+  for (std::int64_t begin = 0; begin < n && nudged_flat.defined(); begin += kChunk) {
+    const std::int64_t end = std::min(begin + kChunk, n);
+    const at::Tensor moved = (part(nudged_flat, begin, end) - part(high_flat, begin, end)).abs();
+    const at::Tensor usable = at::logical_and(at::isfinite(moved), at::isfinite(part(reference_flat, begin, end)));
+    const at::Tensor jumps = at::logical_and(usable, moved > JumpSize(magnitude));
+    const at::Tensor slopes = at::where(at::logical_and(usable, at::logical_not(jumps)), moved, at::zeros_like(moved));
+    response.jumps += Count(jumps);
+    response.squares += slopes.square().sum().item<double>();
+    response.max = std::max(response.max, Largest(slopes));
+  }
   Comparison result;
-  const ScaledThresholds limits = LimitsFor(input, magnitude, &result);
+  const ScaledThresholds limits = LimitsFor(input, rule, magnitude, response, &result);
+  if (!tensors.got.defined()) return result;
   ErrorTally errors;
   double worst_excess = -1;
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
@@ -104,9 +144,22 @@ Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& refer
     errors.max_abs = std::max(errors.max_abs, Largest(plain));
     errors.max_rel = std::max(errors.max_rel, Largest(at::where(size > 0, plain / size, zero)));
     errors.squares += error.square().sum().item<double>();
-    errors.outliers += Count(error > magnitude_here * kRelativeBound);
+    errors.outliers += Count(at::logical_and(error > magnitude_here * bound, magnitude_here >= tiny));
     at::Tensor allowed = magnitude_here * limits.slack + limits.element;
-    errors.beyond += Count(error > allowed);
+    const at::Tensor beyond = error > allowed;
+    errors.beyond += Count(beyond);
+    errors.beyond_squares += at::where(beyond, error, zero).square().sum().item<double>();
+    if (limits.block > 0) {
+      const at::Tensor high = part(high_flat, begin, end), nudged = part(nudged_flat, begin, end);
+      const at::Tensor counts = at::logical_and(at::logical_and(both, at::logical_not(beyond)), at::isfinite(nudged));
+      auto sums = [&](const at::Tensor& values) { return BlockSums(at::where(counts, values, zero).square()); };
+      const at::Tensor elements = BlockSums(counts.to(at::kDouble)).clamp_min(1);
+      const at::Tensor scale =
+          at::maximum((sums(expected) / elements).sqrt(), (sums(nudged - high) / elements).sqrt() / kNudge) *
+          limits.block;
+      const at::Tensor noise = (sums(reference - expected) / elements).sqrt() * kBlockNoise;
+      errors.blocks += Count((sums(error) / elements).sqrt() > at::maximum(scale, noise).clamp_min(limits.block_floor));
+    }
     at::Tensor judged = error, wanted = expected;
     if (rule.mode == RuleMode::kAbsoluteRelative) {
       allowed = size * rule.rtol + rule.atol;
@@ -133,14 +186,11 @@ Comparison CompareOnDevice(const at::Tensor& got_tensor, const at::Tensor& refer
 
 }  // namespace
 
-Comparison CompareTensors(const at::Tensor& got, const at::Tensor& reference, const at::Tensor& high, double reduction,
-                          const ReferenceNoise& noise, const Rule& rule) {
-  if (reference.is_cuda() && reference.numel() > kHostElements &&
-      (reference.is_floating_point() || reference.is_complex())) {
-    return CompareOnDevice(got, reference, high, reduction, noise, rule);
+Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {
+  if (tensors.reference.is_cuda() && tensors.reference.numel() > kHostElements && Fractions(tensors.reference)) {
+    return CompareOnDevice(tensors, rule);
   }
-  const at::Tensor host_high = high.defined() ? high.cpu().contiguous() : high;
-  return CompareOnHost(got.cpu().contiguous(), reference.cpu().contiguous(), host_high, reduction, noise, rule);
+  return CompareOnHost(tensors, rule);
 }
 
 }  // namespace grove::judge

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "worker/judge/evaluation.h"
+#include "worker/judge/problem_check.h"
 #include "worker/judge/random.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/trace.h"
@@ -210,6 +211,24 @@ class Judge {
     }
   }
 
+  // Torch counts the writes to every tensor.
+  static std::vector<std::uint32_t> Versions(const std::vector<Leaf>& leaves) {
+    std::vector<std::uint32_t> versions;
+    for (const Leaf& leaf : leaves)
+      versions.push_back(leaf.scalar ? 0 : static_cast<std::uint32_t>(leaf.tensor._version()));
+    return versions;
+  }
+
+  // What the reference leaves of its inputs would be what candidates are given.
+  static void CheckInputsKept(const std::vector<Leaf>& used, const std::vector<Leaf>& fresh) {
+    for (std::size_t i = 0; i < used.size() && i < fresh.size(); ++i) {
+      if (used[i].scalar || used[i].tensor.equal(fresh[i].tensor)) continue;
+      throw ProblemError("the reference changes its input " + used[i].name +
+                         ", so a kernel would be given the changed values; compute out of place (no inplace=True on an "
+                         "input, no x += ...)");
+    }
+  }
+
   static json Leaves(const std::vector<Leaf>& leaves) {
     json list = json::array();
     for (const Leaf& leaf : leaves) {
@@ -242,6 +261,8 @@ class Judge {
         std::_Exit(1);
       });
       c10::NoGradGuard no_grad;
+      // A problem that is itself judged is described whatever is wrong with it, and not kept.
+      const bool check = body.value("check", false);
       problem_.reference = MakeReference(body.at("problem"));
       Reference& reference = *problem_.reference;
       auto begin = Clock::now();
@@ -253,9 +274,11 @@ class Judge {
       std::vector<Leaf> leaves = reference.Draw(SecretSeed());
       ops_->Synchronize();
       since();
-      leaves = reference.Draw(SecretSeed());
+      const std::uint64_t seed = SecretSeed();
+      leaves = reference.Draw(seed);
       ops_->Synchronize();
       problem_.draw_seconds = since();
+      const std::vector<std::uint32_t> versions = Versions(leaves);
       json inputs = Leaves(leaves), parameters = json::array(), outputs = json::array();
       std::int64_t bytes = 0;
       for (const Leaf& leaf : leaves) bytes += leaf.scalar ? 0 : static_cast<std::int64_t>(leaf.tensor.nbytes());
@@ -273,7 +296,10 @@ class Judge {
       }
       ops_->Synchronize();
       problem_.reference_seconds = ops_->Time([&] { call->Run(); });
-      CheckRepeats(results, call->Outputs());
+      if (!check) {
+        CheckRepeats(results, call->Outputs());
+        if (Versions(leaves) != versions) CheckInputsKept(leaves, reference.Draw(seed));
+      }
       begin = Clock::now();
       try {
         auto exact = reference.Prepare(leaves, Mode::kDouble);
@@ -295,6 +321,10 @@ class Judge {
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;
+      if (check) {
+        description["findings"] = CheckProblem(problem_, *ops_, description);
+        problem_ = {};
+      }
       Say({{"type", "loaded"}, {"id", id}, {"description", description}});
     } catch (const ProblemError& error) {
       problem_ = {};

@@ -55,6 +55,8 @@ class Reference {
   // Native problems may name further shapes that a kernel must handle; set 0 is the one that is timed.
   virtual std::size_t ShapeSets() const { return 1; }
   virtual void SelectShapeSet(std::size_t) {}
+  // Its shapes are not told to whoever writes kernels, in reports neither.
+  virtual bool HeldOut(std::size_t) const { return false; }
 
   // A fresh draw of the inputs, in the selected shapes. Throws ProblemError.
   virtual std::vector<Leaf> Draw(std::uint64_t seed) = 0;

@@ -10,6 +10,10 @@ namespace grove::judge {
 
 using nlohmann::json;
 
+namespace {
+constexpr double kReducedTolerance = 1e-2;  // the CRFM authors'
+}
+
 EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   EvaluationSettings settings;
   settings.python_candidate = python_candidate;
@@ -60,6 +64,20 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
       settings.rule = Rule{};
     }
   }
+  const json precision = options.value("precision", json(0));
+  if (precision == "PRECISION_POLICY_REDUCED" || precision == 2) {
+    settings.reduced = kReducedTolerance;
+    set(number(options, "precision_tolerance"), &settings.reduced);
+  }
+  if (auto wanted = options.find("distributions"); wanted != options.end() && wanted->is_array() && !wanted->empty()) {
+    settings.distributions.emplace();
+    for (const json& item : *wanted) {
+      const Distribution one = ParseDistribution(item.is_string() ? item.get<std::string>() : item.dump());
+      auto& list = *settings.distributions;
+      if (one != Distribution::kGiven && std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+    }
+  }
+  if (options.value("only_given_inputs", false)) settings.distributions.emplace();
   if (auto limits = options.find("limits"); limits != options.end() && limits->is_object()) {
     set(number(*limits, "call_wall_seconds"), &settings.call_wall);
     set(number(*limits, "run_wall_seconds"), &settings.run_wall);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "worker/judge/compare.h"
+#include "worker/judge/distributions.h"
 
 namespace grove::judge {
 
@@ -15,6 +16,8 @@ struct EvaluationSettings {
   bool python_candidate = false;
   int trials = 5;
   std::optional<Rule> rule;
+  std::optional<std::vector<Distribution>> distributions;  // of the check beside GIVEN; none = all, by the scaled rule
+  double reduced = 0;                                      // rms error that reduced precision may have; 0 = none
   std::vector<std::string> baselines;  // "BASELINE_EAGER", "BASELINE_COMPILE"
   bool skip_timing = false;
   bool keep_samples = false;

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""What is right and what is wrong, by a real judge and real candidates: python3 correctness_test.py BUILD [--python PYTHON] [-k SUBSTRING]"""
+
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Judge  # noqa: E402
+import judge_test  # noqa: E402
+from judge_test import QUICK, model  # noqa: E402
+
+LOOP = "long c = args->inputs[0].shape[args->inputs[0].ndim - 1], r = 1; for (int d = 0; d + 1 < args->inputs[0].ndim; ++d) r *= args->inputs[0].shape[d];"
+SOFTMAX = model("        return torch.softmax(a[0], dim=-1)", "[torch.rand(64, 500)]")
+SOFTMAX_BODY = LOOP + """
+for (long i = 0; i < r; ++i) { float m = x[i * c], t = 0; for (long j = 1; j < c; ++j) m = fmaxf(m, x[i * c + j]); m *= %s;
+  for (long j = 0; j < c; ++j) { y[i * c + j] = expf(x[i * c + j] - m); t += y[i * c + j]; }
+  for (long j = 0; j < c; ++j) y[i * c + j] /= t; }"""
+LAYERNORM = model("        return torch.nn.functional.layer_norm(a[0], (a[0].shape[-1],))", "[torch.randn(32, 2000)]")
+TWO_PASS = LOOP + """
+for (long i = 0; i < r; ++i) { const float* p = x + i * c; float m = 0, v = 0; for (long j = 0; j < c; ++j) m += p[j]; m /= c;
+  for (long j = 0; j < c; ++j) v += (p[j] - m) * (p[j] - m); v /= c; float s = 1 / sqrtf(v + 1e-5f);
+  for (long j = 0; j < c; ++j) y[i * c + j] = (p[j] - m) * s; }"""
+ONE_PASS = LOOP + """
+for (long i = 0; i < r; ++i) { const float* p = x + i * c; float m = 0, v = 0; for (long j = 0; j < c; ++j) { m += p[j]; v += p[j] * p[j]; }
+  m /= c; v = v / c - m * m; float s = 1 / sqrtf(v + 1e-5f);
+  for (long j = 0; j < c; ++j) y[i * c + j] = (p[j] - m) * s; }"""
+MATMUL = model("        return a[0] @ a[1]", "[torch.randn(64, 256), torch.randn(256, 48)]")
+MATMUL_BODY = """const float* b = (const float*)args->inputs[1].data; auto cut = [](float v) { %s return v; };
+for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0; for (int k = 0; k < 256; ++k) t += cut(x[i * 256 + k]) * cut(b[k * 48 + j]); y[i * 48 + j] = t; }"""
+BF16 = "uint32_t u; memcpy(&u, &v, 4); u = (u + 0x8000) & 0xffff0000; memcpy(&v, &u, 4);"
+
+
+class Tests(judge_test.Tests):
+    def outcomes(self, result):
+        return {d["distribution"][len("INPUT_DISTRIBUTION_"):]: d for d in result["correctness"]["distributions"]}
+
+    def findings(self, source, format="PROBLEM_FORMAT_KERNELBENCH"):
+        judge = Judge(self.libexec, python=self.python)
+        judge.next += 1
+        judge.channel.send({"type": "load", "id": judge.next, "check": True,
+                            "problem": {"name": "problem", "format": format, "source": source}, "options": {}})
+        answer = judge.channel.receive()
+        # A judge that has checked a problem judges nothing by it.
+        judge.close()
+        assert answer["type"] == "loaded", answer
+        return {f["id"]: f for f in answer["description"]["findings"]}
+
+    # -------------------------------------------------------------------------------------------------- distributions
+    def test_an_honest_kernel_passes_on_every_distribution(self):
+        for problem, body in ((SOFTMAX, SOFTMAX_BODY % "1"), (LAYERNORM, TWO_PASS), (MATMUL, MATMUL_BODY % "")):
+            result = self.native(problem, body)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+            outcomes = self.outcomes(result)
+            assert outcomes["GIVEN"]["passed"] == 5, outcomes
+            for name in ("SCALED", "SHIFTED", "SPARSE", "OUTLIERS"):
+                assert outcomes[name]["passed"] == 1 and not outcomes[name].get("skipped"), outcomes
+            report = result["correctness"]
+            assert report["precision"] == "as the reference", report
+            assert 0 <= report["error_found"] <= report["error_same_precision"] < 1e-4, report
+
+    def test_softmax_without_its_maximum_is_wrong_on_large_values(self):
+        assert self.native(SOFTMAX, SOFTMAX_BODY % "0")["result"]["verdict"] == "VERDICT_WRONG"
+        result = self.native(SOFTMAX, SOFTMAX_BODY % "0", dict(QUICK, distributions=["INPUT_DISTRIBUTION_SCALED"]))["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        assert "scaled inputs (times 128" in result["reason"] and "--only-given-inputs" in result["reason"], result["reason"]
+        outcomes = self.outcomes(result)
+        assert outcomes["GIVEN"]["passed"] == 5 and outcomes["SCALED"]["passed"] == 0, outcomes
+        given = self.native(SOFTMAX, SOFTMAX_BODY % "0", dict(QUICK, only_given_inputs=True))["result"]
+        assert given["verdict"] == "VERDICT_CORRECT" and list(self.outcomes(given)) == ["GIVEN"], given
+
+    def test_variance_in_one_pass_is_wrong_on_shifted_values_alone(self):
+        result = self.native(LAYERNORM, ONE_PASS, dict(QUICK, distributions=["INPUT_DISTRIBUTION_SHIFTED"]))["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "0.1 + 1000" in result["reason"], result
+        others = ["INPUT_DISTRIBUTION_SCALED", "INPUT_DISTRIBUTION_SPARSE", "INPUT_DISTRIBUTION_OUTLIERS"]
+        assert self.native(LAYERNORM, ONE_PASS, dict(QUICK, distributions=others))["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_what_knows_the_inputs_is_wrong(self):
+        relu = model("        return torch.relu(a[0])", "[torch.rand(64, 300)]")
+        copies = "memcpy(y, x, n * 4);"
+        assert "scaled" in self.native(relu, copies)["result"]["reason"]
+        mean = model("        return a[0].mean(dim=1)", "[torch.randn(16, 60000)]")
+        subsampled = LOOP + "for (long i = 0; i < r; ++i) { float t = 0; for (long j = 0; j < c; j += 2) t += x[i * c + j]; y[i] = t * 2 / c; }"
+        assert self.native(mean, subsampled)["result"]["verdict"] == "VERDICT_WRONG"
+        tail = LOOP + "for (long i = 0; i < r; ++i) { double t = 0; for (long j = 0; j < c - 1; ++j) t += x[i * c + j]; y[i] = t / c; }"
+        assert self.native(mean, tail)["result"]["verdict"] == "VERDICT_WRONG"
+        whole = LOOP + "for (long i = 0; i < r; ++i) { float t = 0; for (long j = 0; j < c; ++j) t += x[i * c + j]; y[i] = t / c; }"
+        assert self.native(mean, whole)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_values_with_a_meaning_stay_as_they_are(self):
+        # A triangle stays one, a symmetric matrix too, labels and probabilities are not touched.
+        triangle = model("        return torch.tril(a[0] @ a[1])", "[torch.tril(torch.rand(64, 64)), torch.tril(torch.rand(64, 64))]")
+        body = ("const float* b = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) for (int j = 0; j < 64; ++j) "
+                "{ float t = 0; for (int k = j; k <= i; ++k) t += x[i * 64 + k] * b[k * 64 + j]; y[i * 64 + j] = t; }")
+        result = self.native(triangle, body)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert self.outcomes(result)["SHIFTED"]["passed"] == 1, result["correctness"]["distributions"]
+        symmetric = model("        return a[0] @ a[1]", "[(lambda m: (m + m.T) / 2)(torch.rand(64, 64)), torch.rand(64, 64)]")
+        body = ("const float* b = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) for (int j = 0; j < 64; ++j) "
+                "{ float t = 0; for (int k = 0; k < 64; ++k) t += x[k * 64 + i] * b[k * 64 + j]; y[i * 64 + j] = t; }")
+        assert self.native(symmetric, body)["result"]["verdict"] == "VERDICT_CORRECT"
+        kl = model("        return torch.nn.functional.kl_div(torch.log(a[0]), a[1], reduction='batchmean')",
+                   "[torch.rand(8, 40).softmax(-1), torch.rand(8, 40).softmax(-1)]")
+        result = self.new(kl)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert all("skipped" in d for name, d in self.outcomes(result).items() if name != "GIVEN"), result
+
+    def test_what_the_reference_itself_does_not_bear_is_skipped_with_the_reason(self):
+        root = model("        return torch.sqrt(a[0]) + torch.log(a[0])", "[torch.rand(64, 300) + 0.5]")
+        outcomes = self.outcomes(self.new(root)["result"])
+        assert outcomes["SCALED"]["passed"] == 1, outcomes  # without the signs
+        assert "NaN" in outcomes["SPARSE"]["skipped"], outcomes
+        bce = model("        return torch.nn.functional.binary_cross_entropy(a[0], a[1])", "[torch.rand(64), torch.randint(0, 2, (64,)).float()]")
+        result = self.new(bce)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert "refuses" in self.outcomes(result)["SHIFTED"]["skipped"], self.outcomes(result)
+        half = model("        return a[0] * 2", "[torch.randn(64, 300).to(torch.bfloat16)]")
+        assert "cannot hold" in self.outcomes(self.new(half)["result"])["SHIFTED"]["skipped"]
+        whole = model("        return a[0] + 1", "[torch.randint(0, 9, (64,))]")
+        assert "floating" in self.outcomes(self.new(whole)["result"])["SCALED"]["skipped"]
+
+    def test_the_other_rule_judges_given_values_alone(self):
+        options = dict(QUICK, tolerance={"mode": "TOLERANCE_MODE_ABSOLUTE_RELATIVE", "atol": 1e-4, "rtol": 1e-4})
+        result = self.native(SOFTMAX, SOFTMAX_BODY % "0", options)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and list(self.outcomes(result)) == ["GIVEN"], result
+
+    # ------------------------------------------------------------------------------------------------------ precision
+    def test_lowered_precision_is_wrong_unless_it_is_allowed(self):
+        result = self.native(MATMUL, MATMUL_BODY % BF16)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "1e-2" not in result["correctness"]["also_passes"], result
+        reduced = dict(QUICK, precision="PRECISION_POLICY_REDUCED")
+        result = self.native(MATMUL, MATMUL_BODY % BF16, reduced)["result"]
+        report = result["correctness"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert "reduced (bfloat16" in report["precision"] and 1e-3 < report["error_found"] < 1e-2, report
+        assert report["error_same_precision"] < 1e-5 and "scaled" not in report["also_passes"], report
+        tight = dict(reduced, precision_tolerance=1e-4)
+        assert self.native(MATMUL, MATMUL_BODY % BF16, tight)["result"]["verdict"] == "VERDICT_WRONG"
+        assert self.native(MATMUL, "memset(y, 0, n * 4);", reduced)["result"]["verdict"] == "VERDICT_WRONG"
+
+    # ---------------------------------------------------------------------------------------------------- types, trees
+    def test_every_type_in_every_place(self):
+        for dtype, make in (("float16", "torch.randn(33, 7)"), ("bfloat16", "torch.randn(33, 7)"), ("float64", "torch.randn(33, 7)"),
+                            ("complex64", "torch.randn(33, 7)"), ("complex128", "torch.randn(33, 7)"), ("int64", "torch.randint(0, 99, (33, 7))"),
+                            ("int32", "torch.randint(0, 99, (33, 7))"), ("int16", "torch.randint(0, 99, (33, 7))"),
+                            ("int8", "torch.randint(0, 99, (33, 7))"), ("uint8", "torch.randint(0, 99, (33, 7))"), ("bool", "torch.rand(33, 7) > 0.5")):
+            change = "torch.logical_not(a[0])" if dtype == "bool" else "a[0] + a[0]"
+            problem = model("        return {'sum': %s, 'rest': [a[0].t().contiguous(), (a[0][0], 7, 2.5, True)]}" % change,
+                            f"[({make}).to(torch.{dtype})]")
+            right = self.new(problem)
+            assert "result" in right, (dtype, right)
+            right = right["result"]
+            assert right["verdict"] == "VERDICT_CORRECT", (dtype, right)
+            if dtype in ("float16", "complex64", "bool"):
+                wrong = self.new(problem, "(a[0][0], 7", "(a[0][1], 7")["result"]
+                assert wrong["verdict"] == "VERDICT_WRONG" and "rest" in wrong["reason"], (dtype, wrong)
+        for old, new in ((" 7,", " 8,"), ("2.5", "2.4"), ("True", "False")):
+            assert self.new(problem, old, new)["result"]["verdict"] == "VERDICT_WRONG", (old, new)
+
+    def test_an_index_that_rounding_decides_may_differ_as_often_as_the_references(self):
+        problem = model("        return (a[0] @ a[1]).argmax(dim=1)", "[torch.randn(4096, 64), torch.randn(64, 32)]")
+        body = ("const float* b = (const float*)args->inputs[1].data; int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 4096; ++i) "
+                "{ float best = -1e30f; for (int j = 0; j < 32; ++j) { %s t = 0; for (int k = 63; k >= 0; --k) t += x[i * 64 + k] * b[k * 32 + j]; "
+                "if (t > best) { best = t; o[i] = j; } } }")
+        assert self.native(problem, body % "float")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(problem, (body % "float") + " for (int i = 0; i < 40; ++i) o[i * 100] ^= 1;")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_a_reference_that_writes_to_its_inputs_is_refused(self):
+        # A copy of what it leaves would pass for its result.
+        assert "changes its input" in self.bad(model("        return torch.relu_(a[0])", "[torch.randn(64, 300)]"))
+
+    def test_a_broken_row_in_many_is_wrong(self):
+        problem = model("        return a[0] * 2", "[torch.randn(65536, 8) * torch.logspace(-6, 0, 65536).unsqueeze(1)]")
+        body = "for (long i = 0; i < n; ++i) y[i] = 2 * x[i];"
+        assert self.native(problem, body)["result"]["verdict"] == "VERDICT_CORRECT"
+        for row in (65535, 40000, 21000):
+            result = self.native(problem, body + f"for (int j = 0; j < 8; ++j) y[{row} * 8 + j] = 0;")["result"]
+            assert result["verdict"] == "VERDICT_WRONG", (row, result)
+
+    # -------------------------------------------------------------------------------------------------- held-out shapes
+    def test_held_out_shapes_are_not_told(self):
+        description = self.judge(self.TOML, "PROBLEM_FORMAT_NATIVE")[1]
+        assert "17" not in str(description["inputs"]) + str(description["outputs"]) + str(description["graph"]), description
+
+    # ------------------------------------------------------------------------------------------------- problems judged
+    def test_a_sound_problem_has_no_findings_but_its_size(self):
+        for problem in (SOFTMAX, LAYERNORM, MATMUL):
+            findings = self.findings(problem)
+            assert not any(f["serious"] for f in findings.values()), findings
+        assert list(self.findings(MATMUL)) in ([], ["too-short"]), findings
+
+    def test_findings(self):
+        def has(source, name, serious, *words):
+            findings = self.findings(source)
+            assert name in findings and findings[name]["serious"] == serious, (name, findings)
+            text = findings[name]["what"] + " " + findings[name]["remedy"]
+            assert all(word in text for word in words), (words, text)
+            return findings
+
+        one = "[torch.randn(64, 300)]"
+        has(model("        return torch.softmax(a[0], -1).sum(-1) * 0 + 3", one), "constant-output", True, "3")
+        has(model("        return torch.arange(5.) * (1 + 0 * a[0].sum())", one), "input-independent", True, "two draws")
+        has(model("        return torch.zeros_like(a[0])", one), "constant-output", True, "0")
+        has(model("        return torch.softmax(a[0], dim=1)", "[torch.rand(4, 300000)]"), "below-tolerance", False, "1e-4", "scaled")
+        has(model("        return a[0].mean()", "[torch.rand(200000)]"), "low-variance", False, "1e-2")
+        has(model("        return (a[0] - a[0].mean()).mean()", "[torch.rand(300, 300)]"), "rounding-noise", True, "rounding")
+        has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "non-deterministic", True, "twice")
+        has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "random", True, "dropout")
+        has(model("        return a[0] / 0 * 0", one), "non-finite", True, "100 %")
+        has(model("        return torch.softmax(a[0].sum(1, keepdim=True), dim=1) + a[0]", one), "redundant", False, "size 1")
+        has(model("        return torch.relu(torch.relu(a[0]))", one), "redundant", False, "own result")
+        has(model("        return a[0] * 2", "[torch.randn(64, 300), torch.randn(9)]"), "unused-input", False)
+        has(model("        return a[0] * 2", "[torch.ones(64, 300)]"), "fixed-inputs", True, "same values")
+        has(model("        return a[0] * 2", "[torch.randn(int(torch.randint(2, 90, (1,))))]"), "varying-shapes", True)
+        has(model("        return torch.relu_(a[0])", one), "writes-inputs", True)
+        has(model("        return a[0] * 2", "[__import__('numpy').random.default_rng().random(9), torch.randn(3)][1:] + [torch.tensor(__import__('os').urandom(9)[0] / 256.)]"),
+            "unseeded-inputs", False)
+
+    def test_mutated_problem_files_never_bring_the_judge_down(self):
+        judge = Judge(self.libexec, python=self.python)
+        pick = random.Random(7)
+        words = ["0", "-1", "3", str(2**40), str(2**62), "1e400", "nan", "true", "[]", "[[1]]", "{}", '"x"', "[-1, 2]", "[0, 0]", '"\\ud800"', "''",
+                 '"complex64"', '"bool"', '"int8"', '"integers"', '"uniform"', '"constant"', "9.5", "1979-05-27", "\x00", "\xff"]
+        counts = {"loaded": 0, "failed": 0}
+        for _ in range(150):
+            lines = (self.TOML + "[[parameters]]\nname = 'w'\nshape = [3]\n[tolerance]\nmode = 'scaled'\n").split("\n")
+            for _ in range(pick.randint(1, 3)):
+                i = pick.randrange(len(lines))
+                kind = pick.randrange(5)
+                if kind == 0:
+                    del lines[i]
+                elif kind == 1:
+                    lines.insert(pick.randrange(len(lines)), lines[i])
+                elif kind == 2 and "=" in lines[i]:
+                    lines[i] = lines[i].split("=")[0] + "= " + pick.choice(words)
+                elif kind == 3:
+                    at = pick.randrange(len(lines[i]) + 1)
+                    lines[i] = lines[i][:at] + pick.choice("[]{}=\"'#,\\.xyz \t") + lines[i][at:]
+                else:
+                    lines[i] = lines[i][: len(lines[i]) // 2]
+            judge.next += 1
+            judge.channel.send({"type": "load", "id": judge.next, "check": True, "options": {},
+                                "problem": {"name": "mutant", "format": "PROBLEM_FORMAT_NATIVE", "source": "\n".join(lines)}})
+            answer = judge.channel.receive()
+            counts[answer["type"]] += 1
+            assert answer["type"] == "loaded" or (answer["kind"] == "problem" and answer["message"]), (answer, lines)
+        assert judge.close() == 0 and counts["failed"] > 50, counts
+
+    # The rest is judge_test.py's.
+    def close(self):
+        for judge, _ in self.judges.values():
+            assert judge.close() == 0
+
+
+for name in [name for name in dir(judge_test.Tests) if name.startswith("test_")]:
+    if name not in Tests.__dict__:
+        setattr(Tests, name, None)
+
+if __name__ == "__main__":
+    sys.exit(judge_test.main(Tests))

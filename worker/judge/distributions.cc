@@ -1,0 +1,237 @@
+#include "worker/judge/distributions.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace grove::judge {
+namespace {
+
+constexpr double kScale = 128;           // softmax and its like overflow without their maximum taken off
+constexpr double kShift = 1000;          // as the CRFM authors' second LayerNorm: x * 0.1 + 1000
+constexpr double kShrink = 0.1;          // of the same
+constexpr double kOutlier = 1000;        // times an element
+constexpr double kOutlierShare = 1e-3;   // of the elements
+constexpr double kDense = 1.0 / 8;       // of a sparse input that is not zero, at most
+constexpr double kPerReduction = 128;    // elements that are not zero in one reduction, about
+constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
+constexpr double kHeld = 16;             // spacings of the type that must fit into the spread of shifted values
+
+at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed) {
+  if (!device.is_cuda()) return at::detail::createCPUGenerator(seed);
+  at::Generator generator = at::globalContext().defaultGenerator(device).clone();
+  generator.set_current_seed(seed);
+  return generator;
+}
+
+bool True(const at::Tensor& condition) { return condition.item<bool>(); }
+
+at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
+  return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
+}
+
+// Not every operation knows half precision on a CPU.
+at::ScalarType Wider(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type; }
+
+double Spacing(at::ScalarType type) {  // of numbers at 1
+  switch (type) {
+    case at::kHalf:
+      return 0x1p-10;
+    case at::kBFloat16:
+      return 0x1p-7;
+    case at::kDouble:
+    case at::kComplexDouble:
+      return 0x1p-52;
+    default:
+      return 0x1p-23;
+  }
+}
+
+// Whether the values mean something that other values would not.
+bool Keeps(const at::Tensor& value) {
+  if (value.numel() == 0) return true;
+  const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value.to(Wider(value.scalar_type()));
+  if (!True(at::isfinite(real).all())) return true;
+  if (True(real.eq(real.reshape({-1})[0]).all())) return true;
+  if (True(real.eq(real.round()).all())) return true;
+  if (value.is_complex() || value.dim() == 0 || value.size(-1) < 2) return false;
+  if (value.size(-1) >= 16 &&
+      True(value.narrow(-1, 1, value.size(-1) - 1).ge(value.narrow(-1, 0, value.size(-1) - 1)).all()))
+    return true;  // sorted
+  if (!True(value.ge(0).all())) return false;
+  for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
+    if (True((value.to(at::kFloat).sum(dim) - 1).abs().le(1e-2).all())) return true;  // probabilities
+  }
+  return false;
+}
+
+bool Symmetric(const at::Tensor& value) {
+  return value.dim() >= 2 && value.size(-1) > 1 && value.size(-1) == value.size(-2) &&
+         True(value.eq(value.transpose(-1, -2)).all());
+}
+
+// Elements that stay in a sparse input: a few everywhere, more at the end of the rows, and the last of all, for what is
+// left out is most often at the end.
+at::Tensor Kept(const at::Tensor& value, double reduction, const at::Generator& generator) {
+  const double density = std::clamp(kPerReduction / std::max(reduction, 1.0), 1e-9, kDense);
+  const at::Tensor chance = Uniform(value, generator);
+  at::Tensor kept = chance.lt(density);
+  if (value.dim() > 0 && value.size(-1) > 16) {
+    const std::int64_t last = value.size(-1) - 1;
+    kept.select(-1, last).logical_or_(chance.select(-1, last).lt(std::min(8 * density, 1.0)));
+  }
+  const at::Tensor flat = kept.view({-1});
+  flat[0].fill_(true);
+  flat[flat.numel() - 1].fill_(true);
+  return kept;
+}
+
+}  // namespace
+
+const char* EnumName(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::kGiven:
+      return "INPUT_DISTRIBUTION_GIVEN";
+    case Distribution::kScaled:
+      return "INPUT_DISTRIBUTION_SCALED";
+    case Distribution::kShifted:
+      return "INPUT_DISTRIBUTION_SHIFTED";
+    case Distribution::kSparse:
+      return "INPUT_DISTRIBUTION_SPARSE";
+    case Distribution::kOutliers:
+      return "INPUT_DISTRIBUTION_OUTLIERS";
+  }
+  return "";
+}
+
+Distribution ParseDistribution(const std::string& name) {
+  for (Distribution one : {Distribution::kGiven, Distribution::kScaled, Distribution::kShifted, Distribution::kSparse,
+                           Distribution::kOutliers}) {
+    if (name == EnumName(one) || name == std::to_string(1 + static_cast<int>(one))) return one;
+  }
+  throw std::runtime_error("option distributions has an unknown entry \"" + name + "\"");
+}
+
+int Forms(Distribution distribution) { return distribution == Distribution::kScaled ? 3 : 1; }
+
+Transformed Transform(Distribution distribution, int form, double reduction, Random* random,
+                      std::vector<Leaf>* leaves) {
+  Transformed result;
+  if (distribution == Distribution::kGiven) return result;
+  const std::vector<Leaf> given = *leaves;
+  int changed = 0, floating = 0;
+  bool one_sign = false;
+  for (std::size_t i = 0; i < leaves->size(); ++i) {
+    Leaf& leaf = (*leaves)[i];
+    if (leaf.scalar || !(leaf.tensor.is_floating_point() || leaf.tensor.is_complex())) continue;
+    ++floating;
+    if (Keeps(given[i].tensor)) continue;
+    const at::ScalarType type = given[i].tensor.scalar_type();
+    const at::Tensor value = given[i].tensor.to(Wider(type));
+    bool copied = false;
+    for (std::size_t j = 0; j < i && !copied; ++j) {
+      const at::Tensor& earlier = given[j].tensor;
+      if (given[j].scalar || earlier.scalar_type() != type || earlier.sizes() != value.sizes()) continue;
+      if (!earlier.equal(given[i].tensor)) continue;
+      leaf.tensor = (*leaves)[j].tensor;
+      copied = true;
+    }
+    if (copied) continue;
+    at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
+    at::Tensor made;
+    switch (distribution) {
+      case Distribution::kScaled: {
+        made = value * (form == 2 ? 1 / kScale : kScale);
+        const bool positive = !value.is_complex() && (True(value.ge(0).all()) || True(value.le(0).all()));
+        one_sign = one_sign || positive;
+        if (form == 0 && positive) made = at::where(Uniform(value, generator).lt(0.5), made, -made);
+        break;
+      }
+      case Distribution::kShifted: {
+        const at::Tensor wide = value.is_complex() ? value.to(at::kComplexDouble) : value.to(at::kDouble);
+        made = (wide * kShrink + kShift).to(value.scalar_type());
+        const double spread = kShrink * wide.std(/*unbiased=*/false).item<double>();
+        if (spread < kHeld * kShift * Spacing(type)) {
+          result.skipped = "the inputs' type cannot hold their variation beside 1000";
+          return result;
+        }
+        break;
+      }
+      case Distribution::kSparse:
+        made = at::where(Kept(value, reduction, generator), value, at::zeros_like(value));
+        break;
+      case Distribution::kOutliers: {
+        at::Tensor chosen = Uniform(value, generator).lt(kOutlierShare);
+        const at::Tensor flat = chosen.view({-1});
+        flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);
+        made = at::where(chosen, value * kOutlier, value);
+        break;
+      }
+      case Distribution::kGiven:
+        break;
+    }
+    const at::Tensor zeros = value.eq(0);
+    if (distribution == Distribution::kShifted &&
+        zeros.sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) {
+      made = at::where(zeros, value, made);
+    }
+    if (Symmetric(value)) made = made.triu() + made.triu(1).transpose(-1, -2);
+    made = made.to(type);
+    if (!True(at::isfinite(made).all())) {
+      result.skipped = "the inputs' type cannot hold such values";
+      return result;
+    }
+    leaf.tensor = made.contiguous();
+    ++changed;
+  }
+  if (changed == 0) {
+    result.skipped = floating == 0 ? "no input is of a floating-point type"
+                                   : "the inputs' values are whole numbers, probabilities, sorted or all alike, and "
+                                     "others would mean something else";
+    return result;
+  }
+  switch (distribution) {
+    case Distribution::kScaled:
+      if (form == 0 && !one_sign) {
+        result.how = "times 128";
+      } else if (form == 1 && !one_sign) {
+        result.skipped = "tried already";  // the same as form 0
+      } else {
+        result.how = form == 0 ? "times 128, signs at random" : form == 1 ? "times 128" : "divided by 128";
+      }
+      if (form == 2) result.how = "divided by 128";
+      break;
+    case Distribution::kShifted:
+      result.how = "x * 0.1 + 1000";
+      break;
+    case Distribution::kSparse:
+      result.how = "most elements zero";
+      break;
+    case Distribution::kOutliers:
+      result.how = "one element in a thousand times 1000";
+      break;
+    case Distribution::kGiven:
+      break;
+  }
+  return result;
+}
+
+std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random) {
+  std::vector<Leaf> nudged = leaves;
+  for (Leaf& leaf : nudged) {
+    if (leaf.scalar || !(leaf.tensor.is_floating_point() || leaf.tensor.is_complex())) continue;
+    const at::Generator generator = MakeGenerator(leaf.tensor.device(), random->Next() >> 1);
+    const at::Tensor up = Uniform(leaf.tensor, generator).lt(0.5);
+    const at::Tensor wide = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble);
+    at::Tensor moved = at::where(up, wide * (1 + size), wide * (1 - size));
+    // What is symmetric is assumed to be so by honest programs too.
+    if (Symmetric(wide)) moved = moved.triu() + moved.triu(1).transpose(-1, -2);
+    leaf.tensor = moved;
+  }
+  return nudged;
+}
+
+}  // namespace grove::judge

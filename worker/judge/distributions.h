@@ -1,0 +1,37 @@
+// Input values that a problem does not draw itself, made from a draw of its own: they find kernels that are right for
+// the values at hand alone. docs/correctness.md says which are used when, and why each is as it is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/judge/random.h"
+#include "worker/judge/reference.h"
+
+namespace grove::judge {
+
+enum class Distribution { kGiven, kScaled, kShifted, kSparse, kOutliers };
+
+// "INPUT_DISTRIBUTION_SCALED"; also by the enum's number. Throws std::runtime_error naming what is unknown.
+const char* EnumName(Distribution distribution);
+Distribution ParseDistribution(const std::string& name);
+
+// Some have forms to fall back to: SCALED takes positive values of either sign first, then as they are, then small.
+int Forms(Distribution distribution);
+
+struct Transformed {
+  std::string how;      // for people: "times 128, signs at random"
+  std::string skipped;  // why there is nothing to try; empty otherwise
+};
+
+// Replaces the floating-point leaves, on their device. What has a meaning beyond its size is kept: whole numbers
+// (labels, masks), values that are all alike, probabilities that add up to one, sorted values, infinities; zeros that
+// are many (a triangle) stay zero, a symmetric matrix stays symmetric, equal inputs stay equal.
+// `reduction`: length of the problem's longest reduction.
+Transformed Transform(Distribution distribution, int form, double reduction, Random* random, std::vector<Leaf>* leaves);
+
+// Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element.
+std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);
+
+}  // namespace grove::judge

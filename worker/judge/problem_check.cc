@@ -1,0 +1,439 @@
+#include "worker/judge/problem_check.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker/judge/compare_tensors.h"
+#include "worker/judge/distributions.h"
+#include "worker/judge/random.h"
+#include "worker/judge/tensor_type.h"
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+
+// A call shorter than this is mostly launch (CUDA) or less than ten times what reading a clock costs (CPU).
+constexpr double kShortCuda = 10e-6;
+constexpr double kShortCpu = 1e-6;
+// From here the output is more rounding than signal.
+constexpr double kNoisy = 0.1;
+// What an evaluation holds, in sizes of the problem: its data once shared, once pristine, expected, copied out, and in
+// float64 twice as large; timed on two sets.
+constexpr double kSizesNeeded = 6;
+constexpr double kSizesForDouble = 8;
+
+std::string Text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+std::string Text(const char* format, ...) {
+  char text[600];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+at::Tensor Wide(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor).to(at::kDouble) : tensor.to(at::kDouble);
+}
+double Rms(const at::Tensor& tensor) {
+  return tensor.numel() == 0 ? 0 : Wide(tensor).square().mean().sqrt().item<double>();
+}
+bool Same(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  return Fractions(a) ? Wide(a).nan_to_num().equal(Wide(b).nan_to_num()) : a.equal(b);
+}
+
+struct Run {
+  std::vector<Leaf> leaves;
+  std::vector<at::Tensor> outputs, high, nudged;
+};
+
+class Checker {
+ public:
+  Checker(LoadedProblem& problem, DeviceOps& ops, const json& description)
+      : problem_(problem),
+        reference_(*problem.reference),
+        ops_(ops),
+        description_(description),
+        secret_(SecretSeed()) {}
+
+  json Run() {
+    reference_.SelectShapeSet(0);
+    const std::uint64_t seed = SecretSeed();
+    first_ = Once(reference_.Draw(seed), true);
+    second_ = Once(reference_.Draw(SecretSeed()), false);
+    Inputs(seed);
+    Repeats();
+    for (std::size_t i = 0; i < first_.outputs.size(); ++i) Output(i);
+    EachInput();
+    Graph();
+    Size();
+    std::stable_sort(findings_.begin(), findings_.end(),
+                     [](const json& a, const json& b) { return a["serious"] == true && b["serious"] == false; });
+    return findings_;
+  }
+
+ private:
+  void Find(const char* id, bool serious, const std::string& what, const std::string& remedy) {
+    findings_.push_back({{"id", id}, {"serious", serious}, {"what", what}, {"remedy", remedy}});
+  }
+
+  std::vector<at::Tensor> Call(const std::vector<Leaf>& leaves, Mode mode) {
+    auto call = reference_.Prepare(leaves, mode);
+    call->Run();
+    return call->Outputs();
+  }
+
+  struct Run Once(std::vector<Leaf> leaves, bool high) {
+    struct Run run;
+    run.leaves = std::move(leaves);
+    std::vector<Leaf> own = Copies(run.leaves);
+    run.outputs = Call(own, Mode::kEager);
+    if (high && problem_.double_seconds >= 0) {
+      try {
+        run.high = Call(run.leaves, Mode::kDouble);
+        run.nudged = Call(Nudge(run.leaves, kNudge, &secret_), Mode::kDouble);
+      } catch (const std::exception&) {
+        run.high.clear();
+        run.nudged.clear();
+      }
+    }
+    return run;
+  }
+
+  static std::vector<Leaf> Copies(std::vector<Leaf> leaves) {
+    for (Leaf& leaf : leaves) {
+      if (!leaf.scalar) leaf.tensor = leaf.tensor.clone();
+    }
+    return leaves;
+  }
+
+  std::string Name(std::size_t i) const {
+    if (first_.outputs.size() == 1) return "the output";
+    const auto paths = reference_.OutputPaths();
+    return "output " + (i < paths.size() && !paths[i].empty() ? paths[i] : std::to_string(i));
+  }
+
+  // What `got` would be judged, were it a candidate's output for the first draw.
+  Comparison Judged(std::size_t i, const at::Tensor& got) const {
+    ComparedTensors tensors{
+        got.to(first_.outputs[i].scalar_type()).contiguous(), first_.outputs[i], {}, {}, problem_.reduction, {}};
+    if (i < first_.high.size() && first_.high[i].sizes() == first_.outputs[i].sizes()) tensors.high = first_.high[i];
+    if (tensors.high.defined() && i < first_.nudged.size() && first_.nudged[i].sizes() == tensors.high.sizes()) {
+      tensors.nudged = first_.nudged[i];
+    }
+    return CompareTensors(tensors, reference_.DefaultRule());
+  }
+
+  static std::string Passes(const Comparison& compared, const Rule& rule) {
+    std::string rules;
+    auto add = [&rules](const char* name) { rules += (rules.empty() ? "" : ", ") + std::string(name); };
+    if (compared.passes_1e2) add("1e-2");
+    if (compared.passes_1e4) add("1e-4");
+    if (compared.passes_scaled) add("scaled");
+    if (rule.mode == RuleMode::kAbsoluteRelative && compared.ok) add("the problem's own");
+    return rules;
+  }
+
+  void Inputs(std::uint64_t seed) {
+    const std::vector<Leaf> third = reference_.Draw(SecretSeed()), again = reference_.Draw(seed);
+    bool repeats = true, alike = true, any = false;
+    auto compare = [&](const std::vector<Leaf>& other, bool types) {
+      if (other.size() != first_.leaves.size()) return false;
+      for (std::size_t i = 0; i < other.size(); ++i) {
+        const Leaf &a = first_.leaves[i], &b = other[i];
+        if (a.scalar != b.scalar) return false;
+        if (a.scalar) continue;
+        if (types && (a.tensor.sizes() != b.tensor.sizes() || a.tensor.scalar_type() != b.tensor.scalar_type()))
+          return false;
+        if (!types && !Same(a.tensor, b.tensor)) return false;
+      }
+      return true;
+    };
+    for (const std::vector<Leaf>* other : {static_cast<const std::vector<Leaf>*>(&second_.leaves), &third}) {
+      if (compare(*other, true)) continue;
+      Find("varying-shapes", true, "get_inputs() gives tensors of other shapes or types on each call",
+           "make their shapes the same each time; for several shapes write a native problem with [[shapes]]");
+      return;
+    }
+    for (const Leaf& leaf : first_.leaves) any = any || !leaf.scalar;
+    repeats = compare(again, false);
+    alike = compare(second_.leaves, false) && compare(third, false);
+    if (any && alike) {
+      Find("fixed-inputs", true, "get_inputs() gives the same values on every call, whatever the seed",
+           "draw them (torch.rand, torch.randn), so that no kernel can know the result");
+    } else if (!repeats) {
+      Find("unseeded-inputs", false, "get_inputs() gives other values when it is called again with the same seed",
+           "draw them with torch's own generator; a result cannot be repeated otherwise");
+    }
+    for (std::size_t i = 0; i < first_.leaves.size(); ++i) {
+      const Leaf& leaf = first_.leaves[i];
+      if (leaf.scalar || leaf.tensor.numel() < 2) continue;
+      const at::Tensor flat = leaf.tensor.reshape({-1});
+      if (leaf.tensor.eq(flat[0]).all().item<bool>()) {
+        Find("constant-input", false, "all elements of input " + leaf.name + " are alike",
+             "draw them, or leave the input out");
+      }
+    }
+  }
+
+  void Repeats() {
+    std::vector<Leaf> leaves = Copies(first_.leaves);
+    const std::vector<at::Tensor> once = Call(leaves, Mode::kEager), twice = Call(leaves, Mode::kEager);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i].scalar || Same(leaves[i].tensor, first_.leaves[i].tensor)) continue;
+      Find("writes-inputs", true, "the reference changes its input " + leaves[i].name,
+           "compute out of place (no inplace=True on an input, no x += ...)");
+    }
+    for (std::size_t i = 0; i < once.size() && i < twice.size(); ++i) {
+      if (Same(once[i], twice[i])) continue;
+      const double scale = Rms(once[i]),
+                   apart = once[i].sizes() == twice[i].sizes() ? Rms(Wide(once[i]) - Wide(twice[i])) : 1;
+      const double relative = scale > 0 ? apart / scale : apart;
+      const bool serious = relative > 1e-3;
+      Find("non-deterministic", serious,
+           Text("%s differs by %.2g of its rms when the reference is run twice on the same inputs", Name(i).c_str(),
+                relative),
+           serious ? "take the randomness out (dropout: call self.eval() at the end of __init__; no torch.rand in "
+                     "forward; no state from call to call)"
+                   : "this is a matter of the order of summation (atomics); a kernel is given that much more room");
+    }
+  }
+
+  void Output(std::size_t i) {
+    const at::Tensor& output = first_.outputs[i];
+    const std::string name = Name(i);
+    if (output.numel() == 0) {
+      Find("empty-output", true, name + " has no elements", "make the problem compute something");
+      return;
+    }
+    if (Fractions(output)) {
+      const at::Tensor finite = at::isfinite(Wide(output));
+      const double share = 1 - finite.to(at::kDouble).mean().item<double>();
+      if (share > 0) {
+        Find("non-finite", share > 0.5, Text("%.3g %% of %s are NaN or infinite", 100 * share, name.c_str()),
+             "change the inputs' values or the formula so that it stays finite");
+        if (share == 1) return;
+      }
+    }
+    const bool unchanged = i < second_.outputs.size() && Same(output, second_.outputs[i]);
+    const at::Tensor wide = Wide(output).nan_to_num(0, 0, 0);
+    const double rms = Rms(wide), low = wide.min().item<double>(), high = wide.max().item<double>();
+    if (unchanged) {
+      const bool constant = low == high;
+      Find(constant ? "constant-output" : "input-independent", true,
+           constant ? Text("%s is %.6g everywhere, for every draw", name.c_str(), low)
+                    : name + " is the same for two draws of the inputs, so it does not depend on them",
+           "a kernel that returns what it once saw passes: change the formula so that the inputs decide the result");
+      return;
+    }
+    const Comparison own = Judged(i, output);
+    const Rule rule = reference_.DefaultRule();
+    if (own.noise.known && own.noise.rms > kNoisy) {
+      Find("rounding-noise", true,
+           Text("%s is mostly rounding error: the reference is off by %.2g of the output's rms (%.2g) against float64",
+                name.c_str(), own.noise.rms, rms),
+           "nothing can be told from such an output: its exact value is near zero (a mean after a normalisation?); "
+           "leave that step out or compute it in float64");
+      return;
+    }
+    if (!Fractions(output)) return;
+    // Three things that cost nothing to compute: zeros, one number, and what another draw gave.
+    const Comparison zeros = Judged(i, at::zeros_like(output));
+    if (const std::string rules = Passes(zeros, rule); !rules.empty()) {
+      Find("below-tolerance", zeros.ok,
+           Text("zeros pass for %s under %s: its largest element is %.3g", name.c_str(), rules.c_str(),
+                std::max(std::fabs(low), std::fabs(high))),
+           zeros.ok ? "use the scaled rule" : "judge by the scaled rule (the default), under which they do not");
+    }
+    if (zeros.passes_1e2) return;
+    const double mean = wide.mean().item<double>();
+    const Comparison constant = Judged(i, at::full_like(output, mean));
+    const Comparison other = i < second_.outputs.size() && second_.outputs[i].sizes() == output.sizes()
+                                 ? Judged(i, second_.outputs[i])
+                                 : constant;
+    const std::string by_constant = Passes(constant, rule), by_other = Passes(other, rule);
+    const double apart = i < second_.outputs.size() && second_.outputs[i].sizes() == output.sizes() && rms > 0
+                             ? Rms(wide - Wide(second_.outputs[i]).nan_to_num(0, 0, 0)) / rms
+                             : 0;
+    if (!by_other.empty()) {
+      Find("low-variance", other.ok,
+           Text("%s moves by %.2g of its rms from draw to draw: the result of another draw passes under %s",
+                name.c_str(), apart, by_other.c_str()),
+           "an average over many random values is known beforehand: return what is averaged, or draw values of larger "
+           "spread (heavy tails)");
+    } else if (!by_constant.empty() && output.numel() > 1) {
+      Find("low-variance", constant.ok,
+           Text("the constant %.6g passes for %s under %s", mean, name.c_str(), by_constant.c_str()),
+           "the elements hardly differ: change the formula or the inputs so that they do");
+    }
+  }
+
+  // Inputs that the result does not depend on.
+  void EachInput() {
+    int tensors = 0;
+    for (const Leaf& leaf : first_.leaves) tensors += leaf.scalar ? 0 : 1;
+    if (tensors < 2 || tensors > 16) return;
+    for (std::size_t i = 0; i < first_.leaves.size(); ++i) {
+      if (first_.leaves[i].scalar) continue;
+      std::vector<Leaf> mixed = Copies(first_.leaves);
+      mixed[i] = second_.leaves[i];
+      if (Same(mixed[i].tensor, first_.leaves[i].tensor)) continue;
+      mixed[i].tensor = mixed[i].tensor.clone();
+      std::vector<at::Tensor> outputs;
+      try {
+        outputs = Call(mixed, Mode::kEager);
+      } catch (const std::exception&) {
+        continue;  // inputs that only fit together as they were drawn
+      }
+      bool same = outputs.size() == first_.outputs.size();
+      for (std::size_t o = 0; o < outputs.size() && same; ++o) same = Same(outputs[o], first_.outputs[o]);
+      if (same) {
+        Find("unused-input", false, "the result does not depend on input " + first_.leaves[i].name,
+             "leave it out, or use it");
+      }
+    }
+  }
+
+  // Work that the result does not need, as far as the graph shows it.
+  void Graph() {
+    const json& graph = description_.value("graph", json::array());
+    if (graph.empty()) return;
+    std::map<std::string, std::vector<std::int64_t>> shapes;
+    std::map<std::string, std::string> kinds, seen;
+    std::set<std::string> used;
+    const json inputs = description_.value("inputs", json::array());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      shapes["in" + std::to_string(i)] = inputs[i].value("shape", std::vector<std::int64_t>());
+    }
+    auto name = [](const std::string& kind) { return kind.substr(kind.rfind(':') + 1); };
+    const std::set<std::string> reductions{"softmax", "log_softmax", "sum", "mean",      "amax",
+                                           "amin",    "max",         "min", "logsumexp", "prod"};
+    const std::set<std::string> idempotent{"relu", "relu_", "abs", "sign", "floor", "round", "contiguous"};
+    for (const json& op : graph) {
+      const std::string kind = op.value("kind", "");
+      const std::vector<std::string> arguments = op.value("inputs", std::vector<std::string>());
+      const std::vector<std::string> outputs = op.value("outputs", std::vector<std::string>());
+      for (const std::string& argument : arguments) used.insert(argument);
+      const std::string short_name = name(kind);
+      std::string key = kind;
+      for (const std::string& argument : arguments) key += "," + argument;
+      const bool random =
+          short_name.rfind("dropout", 0) == 0
+              ? arguments.size() > 2 && arguments[2] == "true" && arguments[1] != "0" && arguments[1] != "0.0"
+              : short_name.rfind("rand", 0) == 0 || short_name.rfind("bernoulli", 0) == 0;
+      if (random) {
+        Find("random", true, "forward draws random numbers (" + kind + ")",
+             "take it out: no kernel can compute what is drawn (dropout: call self.eval() at the end of __init__)");
+      }
+      if (!arguments.empty() && arguments[0][0] != '[') {
+        auto shape = shapes.find(arguments[0]);
+        if (reductions.count(short_name) != 0 && arguments.size() > 1 && shape != shapes.end()) {
+          // "[1]" or "1": the dimensions; all of size one means that nothing is reduced.
+          const json dims = json::parse(arguments[1], nullptr, false);
+          std::vector<std::int64_t> list;
+          if (dims.is_number_integer()) list.push_back(dims.get<std::int64_t>());
+          if (dims.is_array() && !dims.empty() && dims[0].is_number_integer())
+            list = dims.get<std::vector<std::int64_t>>();
+          const auto rank = static_cast<std::int64_t>(shape->second.size());
+          bool single = !list.empty();
+          for (std::int64_t dim : list) {
+            if (dim < 0) dim += rank;
+            single = single && dim >= 0 && dim < rank && shape->second[static_cast<std::size_t>(dim)] == 1;
+          }
+          if (single) {
+            Find("redundant", false,
+                 kind + " is over a dimension of size 1, so it " +
+                     (short_name == "softmax"       ? "gives ones"
+                      : short_name == "log_softmax" ? "gives zeros"
+                                                    : "changes nothing"),
+                 "reduce over another dimension, or leave it out");
+          }
+        }
+        if (idempotent.count(short_name) != 0 && kinds.count(arguments[0]) != 0 && kinds[arguments[0]] == kind) {
+          Find("redundant", false, kind + " is applied to its own result, which changes nothing", "leave one out");
+        }
+      }
+      if (auto [earlier, fresh] = seen.emplace(key, outputs.empty() ? "" : outputs[0]);
+          !fresh && !arguments.empty() && !random && short_name != "ListConstruct") {
+        bool data = false;
+        for (const std::string& argument : arguments) data = data || shapes.count(argument) != 0;
+        if (data) Find("redundant", false, kind + " is computed twice on the same values", "compute it once");
+      }
+      const json types = op.value("output_types", json::array());
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        kinds[outputs[i]] = kind;
+        if (i < types.size() && types[i].contains("shape")) {
+          shapes[outputs[i]] = types[i]["shape"].get<std::vector<std::int64_t>>();
+        }
+      }
+    }
+    for (const json& output : description_.value("graph_outputs", json::array()))
+      used.insert(output.get<std::string>());
+    const json parameters = description_.value("parameters", json::array());
+    std::string unused;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::string label = parameters[i].value("name", "");
+      if (used.count("p" + std::to_string(i)) != 0 || label.find("num_batches_tracked") != std::string::npos ||
+          label.find("running_") != std::string::npos) {
+        continue;
+      }
+      unused += (unused.empty() ? "" : ", ") + label;
+    }
+    if (!unused.empty()) {
+      Find("redundant", false, "parameters that forward does not use: " + unused.substr(0, 300), "leave them out");
+    }
+  }
+
+  void Size() {
+    const double limit = ops_.cuda() ? kShortCuda : kShortCpu;
+    if (problem_.reference_seconds < limit) {
+      Find("too-short", false,
+           Text("one call of the reference takes %.3g us; below %.3g us a time is mostly what it costs to ask for it",
+                1e6 * problem_.reference_seconds, 1e6 * limit),
+           "make the shapes larger, so that a call takes 20 us at least");
+    }
+    const auto free = static_cast<double>(ops_.free_bytes()), bytes = static_cast<double>(problem_.bytes);
+    const double mib = 1024.0 * 1024.0;
+    if (kSizesNeeded * bytes > free) {
+      Find("memory", true,
+           Text("inputs, parameters and outputs have %.0f MiB; an evaluation needs %.0f times that, and %.0f MiB are "
+                "free",
+                bytes / mib, kSizesNeeded, free / mib),
+           "make the shapes smaller, or use a device with more memory");
+    } else if (kSizesForDouble * bytes > free) {
+      Find("memory", false,
+           Text("inputs, parameters and outputs have %.0f MiB and %.0f MiB are free: too little for a float64 "
+                "evaluation, "
+                "so outputs are compared with the reference as written, less strictly",
+                bytes / mib, free / mib),
+           "make the shapes smaller, or use a device with more memory");
+    }
+  }
+
+  LoadedProblem& problem_;
+  Reference& reference_;
+  DeviceOps& ops_;
+  const json& description_;
+  Random secret_;
+  struct Run first_, second_;
+  json findings_ = json::array();
+};
+
+}  // namespace
+
+json CheckProblem(LoadedProblem& problem, DeviceOps& ops, const json& description) {
+  return Checker(problem, ops, description).Run();
+}
+
+}  // namespace grove::judge
