@@ -202,8 +202,7 @@ def main():
                   stages_median={stage: round(quantile([e["stages"].get(stage, 0.0) for e in done], 0.5), 4)
                                  for stage in sorted({s for e in done for s in e["stages"]})},
                   reasons=sorted({each["reason"][:200] for each in done if each["verdict"] != "VERDICT_CORRECT"}))
-    speedups = [each["result"].get("timing", {}).get("ratios", []) for each in done]
-    report["sample_speedups"] = [s[0] if s else None for s in speedups[:3]]
+    report["speedups"] = sorted(round(each["result"].get("timing", {}).get("baselines", [{}])[0].get("speedup", 0.0), 2) for each in done)
 
     if cuda and args.kernelbench > 0:
         report["kernelbench_style"] = []
