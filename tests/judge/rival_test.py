@@ -1,0 +1,189 @@
+"""A rival beside the candidate: the real judge with two real candidates, without a sandbox."""
+
+import argparse
+import os
+import socket
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness
+
+PROBLEM = """name = "twice"
+torchscript = '''
+def forward(x: Tensor) -> Tensor:
+    return x * 2.0
+'''
+[[inputs]]
+name = "x"
+shape = [4096]
+[[held_out]]
+x = [64]
+"""
+
+WORK = """#include <grove/kernel.h>
+#include <stdlib.h>
+GROVE_KERNEL(args) {
+  const float* x = (const float*)args->inputs[0].data;
+  float* y = (float*)args->outputs[0].data;
+  const int64_t n = args->inputs[0].shape[0];
+  const float one = n > 0 ? 1.0f : 0.5f;
+  static int calls;
+  ++calls;
+  AT_CALL
+  for (int64_t i = 0; i < n; ++i) {
+    float v = x[i];
+    for (int s = 0; s < STEPS; ++s) v = v * one;
+    y[i] = v * 2.0f;
+  }
+  return 0;
+}
+"""
+
+
+class Rivals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.judge = harness.Judge(ARGS.libexec, python=ARGS.python)
+        loaded = cls.judge.load(PROBLEM, "PROBLEM_FORMAT_NATIVE")
+        assert loaded["type"] == "loaded", loaded
+        cls.built = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.judge.close()
+        cls.folder.cleanup()
+
+    def kernel(self, steps=40, at_call=""):
+        key = f"k{len(self.built)}"
+        if (steps, at_call) not in self.built:
+            self.built[(steps, at_call)] = harness.build_cpp(WORK.replace("STEPS", str(steps)).replace("AT_CALL", at_call),
+                                                             ARGS.include, self.folder.name, key)
+        return self.built[(steps, at_call)]
+
+    def compare(self, candidate, rival, **options):
+        """The result of one evaluation, and the frames that asked to hold."""
+        judge = self.judge
+        ends, programs = [], []
+        for path in (candidate, rival):
+            judge_end, candidate_end = socket.socketpair()
+            programs.append(harness.spawn([f"{judge.libexec}/grove-candidate", "--fd", "3", "--device", "cpu", "--threads",
+                                           "2"], candidate_end))
+            candidate_end.close()
+            fd = os.open(path, os.O_RDONLY)
+            harness.Channel(judge_end).send({"type": "program", "kind": "native", "entry": "grove_kernel"}, [fd])
+            os.close(fd)
+            ends.append(judge_end)
+        judge.next += 1
+        judge.channel.send({"type": "evaluate", "id": judge.next, "candidate": {"kind": "native"}, "can_hold": True,
+                            "rival": {"kind": "native"}, "options": {"max_time_seconds": 0.6, **options}},
+                           [end.fileno() for end in ends])
+        for end in ends:
+            end.close()
+        held = []
+        try:
+            while True:
+                answer = judge.channel.receive(180)
+                if answer["type"] == "hold":
+                    held.append((answer["who"], answer["held"]))
+                    if answer["held"]:
+                        judge.channel.send({"type": "held", "id": answer["id"], "ok": True})
+                elif answer["type"] != "progress":
+                    break
+        finally:
+            for program in programs:
+                program.kill()
+                program.wait()
+        self.assertEqual(answer["type"], "result", answer)
+        return answer, held
+
+    def against(self, result):
+        rivals = [b for b in result["timing"]["baselines"] if b["baseline"] == "BASELINE_RIVAL"]
+        self.assertEqual(len(rivals), 1, result)
+        return rivals[0]
+
+    def test_both_are_timed_against_each_other_and_the_reference_ranks(self):
+        answer, held = self.compare(self.kernel(160), self.kernel(40))
+        result = answer["result"]
+        self.assertEqual(result["verdict"], "VERDICT_CORRECT", result)
+        self.assertEqual(result["rival"]["verdict"], "VERDICT_CORRECT")
+        self.assertEqual([b["baseline"] for b in result["timing"]["baselines"]], ["BASELINE_EAGER", "BASELINE_RIVAL"])
+        rival = self.against(result)
+        self.assertLess(rival["speedup_high"], 0.9)
+        self.assertGreater(rival["speedup"], 0.1)
+        self.assertLess(rival["reference_median_seconds"], rival["candidate_median_seconds"])
+        self.assertGreaterEqual(rival["samples"], 10)
+        # Both are held, each by its own name, and never let go while the other is.
+        self.assertEqual({who for who, _ in held}, {"candidate", "rival"})
+
+    def test_a_kernel_against_itself_is_near_1(self):
+        answer, _ = self.compare(self.kernel(40), self.kernel(40), max_time_seconds=1)
+        rival = self.against(answer["result"])
+        self.assertLess(abs(rival["speedup"] - 1), 0.25, rival)
+        self.assertLessEqual(rival["speedup_low"], rival["speedup"])
+
+    def test_no_reference_is_timed_where_only_the_rival_is_asked_for(self):
+        answer, _ = self.compare(self.kernel(40), self.kernel(80), baselines=["BASELINE_RIVAL"])
+        self.assertEqual([b["baseline"] for b in answer["result"]["timing"]["baselines"]], ["BASELINE_RIVAL"])
+        self.assertGreater(self.against(answer["result"])["speedup"], 1.2)
+
+    def failed(self, at_call, verdict, gone=False):
+        answer, _ = self.compare(self.kernel(40), self.kernel(40, at_call))
+        result = answer["result"]
+        self.assertEqual(result["verdict"], "VERDICT_CORRECT", result)
+        self.assertEqual(result["rival"]["verdict"], verdict, result["rival"])
+        self.assertNotEqual(result["rival"]["reason"], "")
+        self.assertEqual(answer.get("rival_ended"), "candidate_gone" if gone else "")
+        self.assertEqual(answer["ended"], "")
+        self.assertGreater(result["timing"]["baselines"][0]["speedup"], 0)
+        return result
+
+    def test_a_wrong_rival_is_wrong_and_the_candidate_is_not(self):
+        result = self.failed("return 0;", "VERDICT_WRONG")
+        self.assertEqual([b["baseline"] for b in result["timing"]["baselines"]], ["BASELINE_EAGER"])
+
+    def test_a_rival_that_crashes_leaves_the_candidate_its_verdict(self):
+        self.failed("abort();", "VERDICT_CRASHED", gone=True)
+
+    def test_a_rival_that_fails_while_it_is_timed_has_no_figure(self):
+        # The check has a call for each draw and distribution; this comes later.
+        result = self.failed("if (calls > 60) abort();", "VERDICT_CRASHED", gone=True)
+        self.assertIn("rival", self.against(result)["unavailable"])
+
+    def test_a_rival_that_is_wrong_only_when_timed_has_no_figure(self):
+        result = self.failed("if (calls > 60) return 0;", "VERDICT_WRONG")
+        self.assertNotIn("speedup", self.against(result))
+
+    def test_the_candidate_is_judged_first(self):
+        answer, _ = self.compare(self.kernel(40, "return 0;"), self.kernel(40))
+        self.assertEqual(answer["result"]["verdict"], "VERDICT_WRONG")
+
+    def test_rates_are_measured_without_a_problem(self):
+        judge = harness.Judge(ARGS.libexec, python=ARGS.python)
+        try:
+            judge.channel.send({"type": "rates", "id": 1, "max_seconds": 5})
+            while True:
+                answer = judge.channel.receive(180)
+                if answer["type"] != "progress":
+                    break
+            self.assertEqual(answer["type"], "rates", answer)
+            found = answer["calibration"]
+            self.assertGreater(found["bandwidth_bytes_per_second"], 1e8)
+            rates = {rate["precision"]: rate["operations_per_second"] for rate in found["rates"]}
+            self.assertGreater(rates["float32"], 1e8)
+            self.assertGreater(rates["float32"], rates["float64"] * 0.5)
+        finally:
+            judge.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("--libexec")
+    ARGS, rest = parser.parse_known_args()
+    ARGS.libexec = ARGS.libexec or os.path.join(ARGS.build, "libexec/grove")
+    ARGS.include = os.path.join(ARGS.build, "share/grove/include")
+    unittest.main(argv=[sys.argv[0], "-v"] + rest)

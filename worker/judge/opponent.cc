@@ -1,0 +1,77 @@
+#include "worker/judge/opponent.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace grove::judge {
+namespace {
+
+EvaluationSettings ItsOwn(EvaluationSettings settings) {
+  settings.python_candidate = settings.rival_python;
+  settings.hold = settings.hold_rival;
+  settings.observe = false;  // the work policy is the candidate's
+  return settings;
+}
+
+}  // namespace
+
+Opponent::Opponent(LoadedProblem& problem, DeviceOps& ops, wire::Channel channel, const EvaluationSettings& settings,
+                   Random& random, const Progress& progress)
+    : problem_(problem),
+      ops_(ops),
+      settings_(ItsOwn(settings)),
+      random_(random),
+      progress_(progress),
+      conversation_(std::move(channel), {settings_.call_wall, settings_.run_wall}, settings_.hold),
+      arena_(ops, random) {}
+
+bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) {
+  try {
+    progress_("check", "the rival");
+    conversation_.Hello();
+    conversation_.SetStage("open");
+    arena_.SetParameters(problem_.reference->Parameters());
+    check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits);
+    side_ = std::make_unique<CandidateSide>(conversation_, arena_, values, ops_, settings_.python_candidate);
+    side_->LearnAsking();
+    nlohmann::json open{{"seed", 42}};
+    if (settings_.python_candidate) {
+      open["init"] = problem_.reference->InitPickle();
+      open["structure"] = problem_.reference->Structure();
+    }
+    arena_.Open(&conversation_, open);
+    conversation_.SetStage("check");
+    check_->Run(
+        &conversation_, &arena_, timed_slots, &random_,
+        [this](const std::string& stage, const std::string& detail) { progress_(stage, "the rival: " + detail); });
+    conversation_.SetStage("time");
+    conversation_.HoldBetweenRuns(true);
+  } catch (const Verdict& verdict) {
+    Failed(verdict);
+  } catch (const ProblemError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (!ops_.cuda() || std::strstr(error.what(), "out of memory") == nullptr) throw;
+    Failed({"VERDICT_LIMIT_EXCEEDED",
+            "it left no device memory for checking its outputs",
+            {{"stage", conversation_.stage()}, {"limit", "device_memory_bytes"}}});
+  }
+  return !failed_;
+}
+
+void Opponent::Failed(const Verdict& verdict) {
+  if (failed_) return;
+  failed_ = true;
+  gone_ = verdict.gone;
+  verdict_ = verdict;
+}
+
+nlohmann::json Opponent::Report() const {
+  if (!failed_) return {{"verdict", "VERDICT_CORRECT"}};
+  nlohmann::json report{{"verdict", verdict_.verdict}, {"reason", verdict_.reason}};
+  if (!verdict_.fault.is_null()) report["fault"] = verdict_.fault;
+  return report;
+}
+
+}  // namespace grove::judge
