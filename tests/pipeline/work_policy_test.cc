@@ -39,7 +39,8 @@ void Saw(v1::EvaluationResult* result, const std::string& name, double share) {
 
 TEST_CASE("A native kernel that loads a compute library breaches the policy of own kernels", "[work]") {
   const auto file = GENERATE("/usr/lib/libopenblas.so.0", "/usr/local/cuda/lib64/libcublas.so.13",
-                             "/usr/lib/x86_64-linux-gnu/libtorch_cpu.so", "/tmp/mine.so", "/memfd:x (deleted)");
+                             "/usr/lib/x86_64-linux-gnu/libtorch_cpu.so", "/tmp/mine.so", "/memfd:x (deleted)",
+                             "/tmp/libc.so.6", "/dev/shm/libgomp.so.1", "/memfd:libc.so.6 (deleted)");
   CAPTURE(file);
   auto result = On(v1::DEVICE_KIND_CPU);
   const auto breach =

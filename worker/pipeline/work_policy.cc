@@ -76,6 +76,8 @@ bool Bookkeeping(const std::string& name) {
 
 CodeOrigin OriginOfLibrary(const std::string& path) {
   const std::string name = absl::AsciiStrToLower(BaseName(path));
+  // Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there.
+  const bool writable = StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/shm/"}) || path.rfind('/') == 0;
   if (StartsWithAny(name, {"libtorch", "libaten", "libc10", "libcaffe", "libshm", "libtriton"})) {
     return CodeOrigin::kTorch;
   }
@@ -86,14 +88,15 @@ CodeOrigin OriginOfLibrary(const std::string& path) {
                            "libblis",     "libflexiblas", "libonednn",  "libgsl",     "libarmadillo", "libxsmm"})) {
     return CodeOrigin::kLibrary;
   }
-  if (StartsWithAny(name,
+  if (absl::StartsWith(name, "memfd:grove-object")) return CodeOrigin::kHarmless;
+  if (!writable &&
+      StartsWithAny(name,
                     {"libcudart",      "libcuda.",   "libcuda-",    "libnvrtc",  "libnvjitlink", "libnvptxcompiler",
                      "libnvidia-",     "libnvvm",    "libnvfatbin", "libcupti",  "libc.so",      "libc-",
                      "libm.so",        "libm-",      "libgcc_s",    "libstdc++", "libgomp",      "libiomp",
                      "libomp",         "libpthread", "libdl",       "librt",     "ld-linux",     "ld-",
                      "libmvec",        "libutil",    "libquadmath", "libatomic", "libnss",       "libresolv",
-                     "grove-candidate"}) ||
-      absl::StartsWith(name, "memfd:grove-object")) {
+                     "grove-candidate"})) {
     return CodeOrigin::kHarmless;
   }
   return CodeOrigin::kOwn;
