@@ -61,7 +61,8 @@ TEST_CASE("Each limit ends what exceeds it, by its own name and with its figures
     REQUIRE(result.contains("fault"));
     CHECK(result["fault"]["limit"] == name);
     CHECK(Figure(result["fault"], "limit_set") == Approx(row.set));
-    CHECK(Figure(result["fault"], "limit_reached") >= row.set * 0.9);  // the kernel's own counts are in pages
+    // The kernel's own counts are in pages. Of disk_bytes /tmp has one half and /dev/shm the other.
+    CHECK(Figure(result["fault"], "limit_reached") >= row.set * (name == "disk_bytes" ? 0.49 : 0.9));
     if (row.reached_at_most > 0) CHECK(Figure(result["fault"], "limit_reached") <= row.reached_at_most);
     CHECK(Contains(document["results"][0]["reason"].get<std::string>(), name));
   }
