@@ -201,6 +201,7 @@ class Checker {
                    apart = once[i].sizes() == twice[i].sizes() ? Rms(Wide(once[i]) - Wide(twice[i])) : 1;
       const double relative = scale > 0 ? apart / scale : apart;
       const bool serious = relative > 1e-3;
+      if (serious) random_.insert(i);
       Find("non-deterministic", serious,
            Text("%s differs by %.2g of its rms when the reference is run twice on the same inputs", Name(i).c_str(),
                 relative),
@@ -239,6 +240,7 @@ class Checker {
     }
     const Comparison own = Judged(i, output);
     const Rule rule = reference_.DefaultRule();
+    if (random_.count(i) != 0) return;  // nothing else can be said of it
     if (own.noise.known && own.noise.rms > kNoisy) {
       Find("rounding-noise", true,
            Text("%s is mostly rounding error: the reference is off by %.2g of the output's rms (%.2g) against float64",
@@ -427,6 +429,7 @@ class Checker {
   const json& description_;
   Random secret_;
   struct Run first_, second_;
+  std::set<std::size_t> random_;  // outputs that differ from run to run
   json findings_ = json::array();
 };
 
