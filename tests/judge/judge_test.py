@@ -340,8 +340,8 @@ value = 1.5
 x = [3, 17]
 """
     SOFTMAX = ("long c = args->inputs[0].shape[1], r = n / c; double s = *(double*)args->inputs[1].data; for (long i = 0; i < r; "
-               "++i) { float t = 0; for (long j = 0; j < c; ++j) { y[i * c + j] = expf(x[i * c + j] * (float)s); t += y[i * c + "
-               "j]; } for (long j = 0; j < c; ++j) y[i * c + j] /= t; }")
+               "++i) { float t = 0, m = x[i * c]; for (long j = 1; j < c; ++j) m = fmaxf(m, x[i * c + j]); for (long j = 0; j < c; ++j) "
+               "{ y[i * c + j] = expf((x[i * c + j] - m) * (float)s); t += y[i * c + j]; } for (long j = 0; j < c; ++j) y[i * c + j] /= t; }")
 
     def test_torchscript_problem_with_held_out_shapes(self):
         native = "PROBLEM_FORMAT_NATIVE"
