@@ -5,7 +5,7 @@
 namespace grove::worker {
 namespace {
 
-// y = 2x after STEPS multiply-adds with 1 and 0, which the compiler cannot know: they come from the tensors' sizes.
+// y = 2x after STEPS multiply-adds with 1 and 0, which the compiler must not know: it would leave the work out.
 constexpr char kCuda[] = R"(#include <grove/kernel.h>
 __global__ void Work(const float* x, float* y, long n, float one, float zero) {
   const long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
@@ -17,7 +17,8 @@ __global__ void Work(const float* x, float* y, long n, float one, float zero) {
 }
 GROVE_KERNEL(args) {
   const long n = args->inputs[0].shape[0];
-  const float one = n > 0 ? 1.0f : 0.5f, zero = n > 0 ? 0.0f : 0.5f;
+  volatile float known_later[2] = {1.0f, 0.0f};
+  const float one = known_later[0], zero = known_later[1];
   const int block = 256;
   Work<<<(unsigned)((n + block - 1) / block), block, 0, (cudaStream_t)args->stream>>>(
       (const float*)args->inputs[0].data, (float*)args->outputs[0].data, n, one, zero);
@@ -32,7 +33,8 @@ GROVE_KERNEL(args) {
   const float* x = (const float*)args->inputs[0].data;
   float* y = (float*)args->outputs[0].data;
   const int64_t n = args->inputs[0].shape[0];
-  const float one = n > 0 ? 1.0f : 0.5f, zero = n > 0 ? 0.0f : 0.5f;
+  volatile float known_later[2] = {1.0f, 0.0f};
+  const float one = known_later[0], zero = known_later[1];
   for (int64_t i = 0; i < n; i += 64) {
     const int m = n - i < 64 ? (int)(n - i) : 64;
     float v[64] = {0};
