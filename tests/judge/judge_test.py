@@ -111,7 +111,12 @@ class Tests:
         assert result["verdict"] == "VERDICT_CORRECT", result
         first = result["timing"]["baselines"][0]
         assert first["speedup_low"] <= first["speedup"] <= first["speedup_high"], first
-        assert first["samples"] >= 5 and result["timing"]["outputs_verified"] > 0, result["timing"]
+        timing = result["timing"]
+        assert first["samples"] >= 5 and timing["outputs_verified"] > 0, timing
+        # Runs of many calls, each with a slot of its own.
+        assert 1 < timing["calls_per_sample"] <= timing["buffer_sets"], timing
+        assert timing["outputs_timed"] >= timing["calls_per_sample"] * first["samples"], timing
+        assert timing["cache"] == "CACHE_POLICY_COLD" and "runs of" in timing["method"], timing
 
     def test_wrong_value_is_named(self):
         result = self.native(RELU, RELU_BODY + "y[7 * 300 + 5] += 1;")["result"]
@@ -220,6 +225,64 @@ while True:
         claim = "claims.append((time.perf_counter_ns() - begin) // (20 if len(body['slots']) == 1 else 1) + 60000)"
         result = self.raw(RELU, self.LIAR.replace("CLAIM", claim), self.TIMED)["result"]
         assert result["verdict"] == "VERDICT_CHEATED", result
+
+    # --------------------------------------------------------------------------------------- work where no clock runs
+    def test_answering_late_when_asked_for_nothing_gains_nothing(self):
+        claim = "claims.append(time.perf_counter_ns() - begin)"
+        late = self.LIAR.replace("CLAIM", claim).replace(
+            "claims = []\n", "claims = []\n        if slots and not body['slots']: time.sleep(0.004)\n")
+        result = self.raw(RELU, late, dict(self.TIMED, max_time_seconds=1.0))["result"]
+        if result["verdict"] == "VERDICT_CORRECT":
+            timing = result["timing"]
+            seconds = timing["baselines"][0]["candidate_median_seconds"]
+            assert seconds > 0.8 * timing["claimed_median_seconds"], timing  # its claims are honest
+        else:
+            assert result["verdict"] == "VERDICT_CHEATED" and "nothing" in result["fault"]["evidence"], result
+
+    def test_a_python_candidate_cannot_compute_while_it_stores(self):
+        late = """
+import __main__
+pending = []
+honest = __main__.Program.store_all
+def store_all(self, results):
+    for out, x in pending: out.copy_(torch.relu(x))
+    pending.clear()
+    return honest(self, results)
+__main__.Program.store_all = store_all
+"""
+        source = RELU.replace("Model(", "ModelNew(").replace("import torch.nn as nn\n", "import torch.nn as nn\n" + late, 1).replace(
+            "return torch.relu(a[0])", "out = torch.empty_like(a[0]); pending.append((out, a[0])); return out")
+        assert self.judge(RELU)[0].evaluate(source=source, options=QUICK)["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.judge(RELU)[0].evaluate(source=source, options=self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_work_that_goes_on_after_the_answer_is_wrong(self):
+        body = ("static int calls = 0; if (++calls > 15) { std::thread([x, y, n] { usleep(20000); " + RELU_BODY +
+                " }).detach(); return 0; }" + RELU_BODY)
+        result = self.native(RELU, body, self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_calls_that_are_skipped_when_timed_are_wrong(self):
+        body = "static int calls = 0; if (++calls > 60 && calls % 4 == 0) return 0;" + RELU_BODY
+        result = self.native(RELU, body, self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_outputs_that_are_views_of_inputs_can_be_timed(self):
+        problem = model("        return a[0].t()", "[torch.randn(300, 200)]")
+        result = self.new(problem, options=self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_warm_caches_on_request(self):
+        result = self.native(RELU, RELU_BODY, dict(self.TIMED, cache="CACHE_POLICY_WARM"))["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and result["timing"]["cache"] == "CACHE_POLICY_WARM", result
+
+    def test_inputs_of_integers_alone_are_drawn_anew_each_time(self):
+        problem = model("        return a[0] + 1", "[torch.randint(0, 1000000, (1000,))]")
+        body = ("static const int64_t* first = 0; static int64_t kept[1000]; const int64_t* p = (const int64_t*)x; int64_t* q = "
+                "(int64_t*)y; static int calls = 0; if (++calls == 20) { for (long i = 0; i < n; ++i) kept[i] = p[i] + 1; first = p; } "
+                "for (long i = 0; i < n; ++i) q[i] = p[i] + 1; if (calls > 20 && first && p[0] + 1 == kept[0]) memset(q, 0, 8);")
+        result = self.native(problem, body, self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
 
     # ------------------------------------------------------------------------------------------------------- protocol
     def test_garbage_breaks_the_protocol(self):

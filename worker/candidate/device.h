@@ -22,12 +22,14 @@ class Device {
   virtual DLDevice Where() const = 0;
   virtual void* Stream() const = 0;
 
-  // One timed call: Begin, the kernel, End; `count` is told first. All return an error text, empty when well.
+  // One run: Prepare, then for each of its `count` calls Begin, the kernel, End. All return an error text, empty when
+  // well.
   virtual std::string Prepare(std::size_t count) = 0;
   virtual std::string Begin(std::size_t index) = 0;
   virtual std::string End(std::size_t index) = 0;
 
-  // Waits for everything that runs on the device, on whichever stream, and gives the time of each call.
+  // Waits for everything that runs on the device, on whichever stream, and gives a time for each call (on a GPU its
+  // share of the run).
   virtual std::string Finish(std::vector<std::int64_t>* nanoseconds) = 0;
 
   // The canary: computes what is known beforehand, on all of the device, and says how long a fixed piece of it took

@@ -145,6 +145,17 @@ void Conversation::HoldBetweenRuns(bool on) {
 
 void Conversation::Close() { channel_.Send({{"type", "close"}}, {}, std::chrono::milliseconds(100)); }
 
+void Conversation::TakeClaims(const json& body, std::size_t calls, Reply* reply) const {
+  auto claims = body.find("claimed_ns");
+  if (claims == body.end() || !claims->is_array() || claims->size() != calls) {
+    throw Protocol("\"done\" without one claim per call");
+  }
+  for (const json& claim : *claims) {
+    if (!claim.is_number_integer() || claim < 0 || claim > 1000000000000000) throw Protocol("a claim that is no time");
+    reply->claims.push_back(1e-9 * claim.get<double>());
+  }
+}
+
 Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store, bool observe) {
   const auto begin = Clock::now();
   // A candidate that is held finds its request when it wakes, so that it has no time of its own before it.
@@ -158,14 +169,7 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
   reply.wall = Since(begin);
   if (holding_) Hold();
   if (look_) look_();
-  auto claims = body.find("claimed_ns");
-  if (claims == body.end() || !claims->is_array() || claims->size() != slots.size()) {
-    throw Protocol("\"done\" without one claim per call");
-  }
-  for (const json& claim : *claims) {
-    if (!claim.is_number_integer() || claim < 0 || claim > 1000000000000000) throw Protocol("a claim that is no time");
-    reply.claims.push_back(1e-9 * claim.get<double>());
-  }
+  TakeClaims(body, slots.size(), &reply);
   if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
   if (auto work = body.find("work"); observe && work != body.end()) {
     std::string error;
@@ -173,6 +177,37 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
     if (!parsed) throw Protocol(error);
     reply.work = std::move(*parsed);
   }
+  return reply;
+}
+
+Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, const std::function<void()>& drained,
+                             const std::function<void()>& at_once) {
+  const json request{{"type", "run"}, {"slots", slots}, {"store", "later"}};
+  const auto begin = Clock::now();
+  Send(request);
+  LetGo();
+  const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(slots.size(), 1));
+  const json body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
+  if (drained) drained();
+  Reply reply;
+  reply.wall = Since(begin);
+  if (at_once) at_once();
+  if (holding_) Hold();
+  TakeClaims(body, slots.size(), &reply);
+  return reply;
+}
+
+Reply Conversation::Store(const std::vector<std::size_t>& slots) {
+  const json request{{"type", "store"}, {"slots", slots}};
+  const auto begin = Clock::now();
+  Send(request);
+  LetGo();
+  const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(slots.size(), 1));
+  json body = ReceiveWithin("stored", limit, "call_wall_seconds", limits_.call_wall);
+  Reply reply;
+  reply.wall = Since(begin);
+  if (holding_) Hold();
+  if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
   return reply;
 }
 

@@ -44,6 +44,14 @@ class Conversation {
   // Runs these slots in this order and waits for the answer. `store` as in docs/protocol.md.
   // `observe`: a Python candidate also says what did the work (never asked of a run that is timed).
   Reply Run(const std::vector<std::size_t>& slots, const char* store, bool observe = false);
+  // The same, timed. The clock runs from the request until `drained` comes back, which is called at the answer and
+  // waits for the device; then, before the candidate is held again, `at_once` is called: whatever still runs there by
+  // stealth is to find nothing to work on. A Python candidate keeps what forward returned for Store.
+  Reply RunTimed(const std::vector<std::size_t>& slots, const std::function<void()>& drained,
+                 const std::function<void()>& at_once);
+  // A Python candidate copies what the last timed run returned for these slots to their outputs, and lets go of the
+  // rest. The reply has `outputs` (of the last slot) and `wall`.
+  Reply Store(const std::vector<std::size_t>& slots);
   void Close();
 
   // Called after every run that is not timed, once the candidate is held where it can be; may throw a Verdict.
@@ -59,6 +67,7 @@ class Conversation {
 
  private:
   nlohmann::json ReceiveWithin(const char* wanted, double limit, const char* limit_name, double limit_set);
+  void TakeClaims(const nlohmann::json& body, std::size_t calls, Reply* reply) const;
   [[noreturn]] void Fail(const nlohmann::json& body) const;
   std::string Doing() const;
   double Left() const;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "common/wire/channel.h"
 #include "worker/judge/device_ops.h"
@@ -72,6 +74,8 @@ class CpuOps : public DeviceOps {
   explicit CpuOps(int threads) : threads_(threads) {
     long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (bytes <= 0) bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    flush_opt_ = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & (1u << 23)) != 0;
     cache_ = bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
   }
   bool cuda() const override { return false; }
@@ -110,10 +114,51 @@ class CpuOps : public DeviceOps {
       done += part;
     }
   }
-  bool Equal(const void* a, const void* b, std::size_t bytes) override { return std::memcmp(a, b, bytes) == 0; }
+  void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) override {
+    const char *x = static_cast<const char*>(a), *y = static_cast<const char*>(b);
+    if (spoiled.step == 0) {
+      differed_ = differed_ || std::memcmp(x, y, bytes) != 0;
+      return;
+    }
+    std::size_t at = 0;
+    while (at < bytes && !differed_) {
+      const std::size_t in_step = (spoiled.phase + at) % spoiled.step;
+      if (in_step < kSpoilBytes) {
+        at += kSpoilBytes - in_step;
+        continue;
+      }
+      const std::size_t part = std::min(spoiled.step - in_step, bytes - at);
+      differed_ = std::memcmp(x + at, y + at, part) != 0;
+      at += part;
+    }
+  }
+  bool Differed() override { return std::exchange(differed_, false); }
+  void Spoil(void* at, std::size_t bytes, std::size_t step) override {
+    char* out = static_cast<char*>(at);
+    for (std::size_t i = 0; i < bytes; i += step) std::memset(out + i, 0xFF, std::min(kSpoilBytes, bytes - i));
+  }
   void Synchronize() override {}
+  void EmptyRun() override {}
   std::size_t flush_bytes() const override { return 0; }
   void Flush() override {}
+  void Evict(const void* at, std::size_t bytes) override {
+    const char* data = static_cast<const char*>(at);
+    for (std::size_t i = 0; i < bytes; i += kLine) {
+      if (flush_opt_) {
+        asm volatile(".byte 0x66; clflush %0" : : "m"(data[i]));  // clflushopt: does not wait for the one before
+      } else {
+        asm volatile("clflush %0" : : "m"(data[i]));
+      }
+    }
+    asm volatile("mfence" : : : "memory");
+  }
+  void Touch(const void* at, std::size_t bytes) override {
+    const char* data = static_cast<const char*>(at);
+    unsigned sum = 0;
+    for (std::size_t i = 0; i < bytes; i += kLine) sum += static_cast<unsigned char>(data[i]);
+    volatile unsigned sink = sum;
+    (void)sink;
+  }
   double Time(const std::function<void()>& call) override {
     timespec begin, end;
     ::clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -123,8 +168,12 @@ class CpuOps : public DeviceOps {
   }
 
  private:
+  static constexpr std::size_t kLine = 64;
+
   int threads_;
   std::size_t cache_;
+  bool differed_ = false;
+  bool flush_opt_ = false;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -140,18 +141,45 @@ __global__ void FillPattern(unsigned char* out, Pattern pattern, std::size_t byt
   for (std::size_t i = words * 16 + first; i < bytes; i += step) out[i] = pattern.bytes[i % 16];
 }
 
-__global__ void CountDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes,
-                               unsigned int* different) {
-  const std::size_t words = bytes / 16, step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+// Words of 16 bytes; the first of every `step` bytes is left out (step 0: none), counted from `phase` before `a`.
+__global__ void FindDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, std::size_t step,
+                              std::size_t phase, unsigned int* different) {
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) & 15) == 0;
+  const std::size_t words = aligned ? bytes / 16 : 0, stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   bool found = false;
-  for (std::size_t i = first; i < words; i += step) {
+  for (std::size_t i = first; i < words; i += stride) {
+    if (step != 0 && (phase + 16 * i) % step < kSpoilBytes) continue;
     const uint4 x = reinterpret_cast<const uint4*>(a)[i], y = reinterpret_cast<const uint4*>(b)[i];
     found = found || x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w;
   }
-  for (std::size_t i = words * 16 + first; i < bytes; i += step) found = found || a[i] != b[i];
+  for (std::size_t i = words * 16 + first; i < bytes; i += stride) {
+    if (step != 0 && (phase + i) % step < kSpoilBytes) continue;
+    found = found || a[i] != b[i];
+  }
   if (found) atomicOr(different, 1u);
 }
+
+__global__ void SpoilWords(unsigned char* at, std::size_t bytes, std::size_t step) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i * step + 16 <= bytes;
+       i += stride) {
+    *reinterpret_cast<uint4*>(at + i * step) = make_uint4(~0u, ~0u, ~0u, ~0u);
+  }
+}
+
+// Reads only: a cache full of what must be written back would slow down whoever comes next.
+__global__ void ReadThrough(const uint4* at, std::size_t words, unsigned int* sink) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  unsigned int sum = 0;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride) {
+    const uint4 word = at[i];
+    sum += word.x ^ word.y ^ word.z ^ word.w;
+  }
+  if (sum == 0x5A17C0DEu) atomicOr(sink, 0u);  // changes nothing, and keeps the reads
+}
+
+__global__ void Empty() {}
 
 // Keeps the stream busy while the host prepares what is timed: the clock then starts with the work already queued, and
 // what it takes to launch is not counted, for the reference as for the candidate.
@@ -175,9 +203,11 @@ class CudaOps : public DeviceOps {
     Check(cudaEventCreate(&begin_), "cudaEventCreate");
     Check(cudaEventCreate(&end_), "cudaEventCreate");
     Check(cudaMalloc(&flag_, sizeof(unsigned int)), "cudaMalloc");
-    // Twice the L2: written over, nothing of what was there before remains, also with a hashed or split cache.
+    Check(cudaMemset(flag_, 0, sizeof(unsigned int)), "cudaMemset");
+    // Twice the L2: read through, nothing of what was there before remains, also with a hashed or split cache.
     flush_bytes_ = 2 * static_cast<std::size_t>(std::max(properties_.l2CacheSize, 1 << 20));
     Check(cudaMalloc(&flush_, flush_bytes_), "cudaMalloc of the flush buffer");
+    Check(cudaMemset(flush_, 0, flush_bytes_), "cudaMemset");
   }
 
   bool cuda() const override { return true; }
@@ -217,7 +247,6 @@ class CudaOps : public DeviceOps {
   }
   void Copy(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr), "copying on the device");
-    Synchronize();
   }
   void ToHost(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying from the device");
@@ -231,21 +260,36 @@ class CudaOps : public DeviceOps {
     FillPattern<<<Blocks(bytes), 256>>>(static_cast<unsigned char*>(to), whole, bytes);
     Check(cudaGetLastError(), "filling device memory");
   }
-  bool Equal(const void* a, const void* b, std::size_t bytes) override {
-    Check(cudaMemsetAsync(flag_, 0, sizeof(unsigned int), nullptr), "cudaMemset");
-    CountDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b),
-                                           bytes, flag_);
+  void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) override {
+    FindDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b),
+                                          bytes, spoiled.step, spoiled.phase, flag_);
     Check(cudaGetLastError(), "comparing device memory");
+  }
+  bool Differed() override {
     unsigned int different = 1;
     ToHost(&different, flag_, sizeof different);
-    return different == 0;
+    if (different != 0) Check(cudaMemsetAsync(flag_, 0, sizeof different, nullptr), "cudaMemset");
+    return different != 0;
+  }
+  void Spoil(void* at, std::size_t bytes, std::size_t step) override {
+    SpoilWords<<<Blocks(bytes / step * 16), 256>>>(static_cast<unsigned char*>(at), bytes, step);
+    Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
+  void EmptyRun() override {
+    Empty<<<1, 32>>>();
+    Synchronize();
+  }
   std::size_t flush_bytes() const override { return flush_bytes_; }
   void Flush() override {
-    // Lines that somebody asked to persist would survive the writes.
+    // Lines that somebody asked to persist would survive.
     cudaCtxResetPersistingL2Cache();
-    Check(cudaMemsetAsync(flush_, 0, flush_bytes_, nullptr), "flushing L2");
+    Touch(flush_, flush_bytes_);
+  }
+  void Evict(const void*, std::size_t) override {}
+  void Touch(const void* at, std::size_t bytes) override {
+    ReadThrough<<<Blocks(bytes), 256>>>(static_cast<const uint4*>(at), bytes / 16, flag_);
+    Check(cudaGetLastError(), "reading device memory");
     Synchronize();
   }
   double Time(const std::function<void()>& call) override {
@@ -257,6 +301,14 @@ class CudaOps : public DeviceOps {
     float milliseconds = 0;
     Check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
     return 1e-3 * static_cast<double>(milliseconds);
+  }
+  double LaunchSeconds() override {
+    constexpr int kLaunches = 1000;
+    const auto many = [] {
+      for (int i = 0; i < kLaunches; ++i) Cover<<<1, 1>>>(0);
+    };
+    many();
+    return Time(many) / kLaunches;
   }
 
  private:

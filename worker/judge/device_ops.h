@@ -1,5 +1,6 @@
-// What differs between the CPU and a CUDA device for the judge: shared memory, waiting, flushing, timing. No torch
-// here. Owned and used by the judge's main thread. Errors are std::runtime_error: the environment's fault.
+// What differs between the CPU and a CUDA device for the judge: shared memory, waiting, caches. No torch here. Owned
+// and used by the judge's main thread. On a GPU everything goes to the default stream, in order, as torch's own work
+// does; what is "queued" is done after Synchronize. Errors are std::runtime_error: the environment's fault.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,13 @@ class SharedBlock {
   virtual int fd() const = 0;  // owned by the block
 };
 
+// Bytes that a comparison leaves out: the first kSpoilBytes of every `step` bytes, `phase` being where the compared
+// piece begins. A step of 0 leaves out nothing.
+struct Spoiled {
+  std::size_t step = 0, phase = 0;
+};
+inline constexpr std::size_t kSpoilBytes = 16;
+
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
@@ -29,19 +37,36 @@ class DeviceOps {
   virtual std::size_t free_bytes() const = 0;   // memory that may be taken now; what torch caches does not count
   // Device memory in use that is not this process's: other processes' and the driver's. 0 on a CPU.
   virtual std::int64_t others_bytes() const { return 0; }
-  virtual void ReleaseCache() {}                // gives back device memory that torch keeps for later
+  virtual void ReleaseCache() {}  // gives back device memory that torch keeps for later
   virtual std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) = 0;
-  virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;      // on the device; waits
+  virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;      // on the device; queued
   virtual void ToHost(void* to, const void* from, std::size_t bytes) = 0;    // waits
   virtual void FromHost(void* to, const void* from, std::size_t bytes) = 0;  // waits
-  // Writes `element_bytes` (1 to 16) of `pattern` over and over.
+  // Writes `element_bytes` (1 to 16) of `pattern` over and over; queued.
   virtual void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) = 0;
-  // Bytes that differ between two pieces of device memory.
-  virtual bool Equal(const void* a, const void* b, std::size_t bytes) = 0;
+  // Looks for bytes that differ between two pieces of device memory; queued. Differed tells whether any comparison
+  // since the last Differed found some; waits.
+  virtual void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) = 0;
+  virtual bool Differed() = 0;
+  bool Equal(const void* a, const void* b, std::size_t bytes) {
+    Compare(a, b, bytes, {});
+    return !Differed();
+  }
+  // Writes ones (NaN as a float, -1 as an integer) over the first kSpoilBytes of every `step` bytes; queued.
+  virtual void Spoil(void* at, std::size_t bytes, std::size_t step) = 0;
   virtual void Synchronize() = 0;
-  virtual std::size_t flush_bytes() const = 0;                 // 0 = Flush does nothing
-  virtual void Flush() = 0;                                    // evicts the last-level cache; waits
+  // One kernel that does nothing, and waiting for it: what a run of no calls costs. Nothing on a CPU.
+  virtual void EmptyRun() = 0;
+
+  // On a GPU: the last-level cache holds nothing afterwards but what was read here, flush_bytes() of memory of its own.
+  // Waits. A CPU's is shared with other programs and may be larger than what is timed by far: there Evict does it.
+  virtual std::size_t flush_bytes() const = 0;  // 0 = Flush does nothing
+  virtual void Flush() = 0;
+  // On a CPU: no cache holds any of this afterwards, whoever maps it. Nothing on a GPU.
+  virtual void Evict(const void* at, std::size_t bytes) = 0;
+  virtual void Touch(const void* at, std::size_t bytes) = 0;   // reads it, so that caches hold what fits; waits
   virtual double Time(const std::function<void()>& call) = 0;  // seconds on the device's own clock; waits
+  virtual double LaunchSeconds() { return 0; }  // of one empty kernel after another; 0 where nothing is launched
 };
 
 std::unique_ptr<DeviceOps> MakeCpuOps(int threads);

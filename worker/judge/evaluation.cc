@@ -10,9 +10,12 @@
 #include "worker/judge/check.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/memory_watch.h"
+#include "worker/judge/opponent.h"
 #include "worker/judge/random.h"
+#include "worker/judge/side.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/timing.h"
+#include "worker/judge/values.h"
 #include "worker/judge/verdict.h"
 
 namespace grove::judge {
@@ -24,8 +27,8 @@ using Clock = std::chrono::steady_clock;
 // The order of things.
 class Evaluator {
  public:
-  Evaluator(LoadedProblem& problem, DeviceOps& ops, wire::Channel candidate, const EvaluationSettings& settings,
-            const Progress& progress)
+  Evaluator(LoadedProblem& problem, DeviceOps& ops, wire::Channel candidate, std::optional<wire::Channel> rival,
+            const EvaluationSettings& settings, const Progress& progress)
       : problem_(problem),
         reference_(*problem.reference),
         ops_(ops),
@@ -33,7 +36,11 @@ class Evaluator {
         progress_(progress),
         random_(SecretSeed()),
         conversation_(std::move(candidate), {settings.call_wall, settings.run_wall}, settings.hold),
-        arena_(ops, random_) {}
+        arena_(ops, random_) {
+    if (rival.has_value()) {
+      opponent_ = std::make_unique<Opponent>(problem, ops, *std::move(rival), settings, random_, progress);
+    }
+  }
 
   EvaluationOutcome Run() {
     EvaluationOutcome outcome;
@@ -45,10 +52,21 @@ class Evaluator {
       conversation_.SetStage("check");
       check_->Run(&conversation_, &arena_, timed_slots_, &random_, progress_);
       StageDone("check");
+      std::vector<Rival> rivals;
+      if (opponent_ != nullptr && !settings_.skip_timing) {
+        // While the rival is checked the candidate stands still.
+        conversation_.HoldBetweenRuns(true);
+        if (opponent_->Prepare(*values_, timed_slots_, high_fits_)) {
+          rivals.push_back(
+              {"BASELINE_RIVAL", &opponent_->side(), [this](const Verdict& verdict) { opponent_->Failed(verdict); }});
+        }
+        result["rival"] = opponent_->Report();
+        StageDone("rival");
+      }
       if (!settings_.skip_timing) {
         conversation_.SetStage("time");
-        timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, conversation_, arena_, *check_,
-                                           random_, timed_slots_);
+        timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, *candidate_, *values_, timed_slots_,
+                                           *check_, random_, std::move(rivals));
         timing_->Run();
         if (memory_ != nullptr) memory_->Look("time");
         StageDone("time");
@@ -60,6 +78,11 @@ class Evaluator {
       if (timing_ != nullptr) result["timing"] = timing_->report();
       if (!check_->work().is_null()) result["work"] = check_->work();
       conversation_.Close();
+      if (opponent_ != nullptr) {
+        opponent_->Close();
+        result["rival"] = opponent_->Report();
+        outcome.rival_gone = opponent_->gone();
+      }
     } catch (const Verdict& verdict) {
       StageDone(conversation_.stage());
       result["verdict"] = verdict.verdict;
@@ -110,7 +133,7 @@ class Evaluator {
     // Float64 takes twice the bytes, for inputs, outputs and what is in between; the rest of the evaluation holds some
     // four times the problem's bytes (shared, pristine, expected, copied out). Without room for both the reference as
     // written is compared with.
-    const bool high_fits = ops_.free_bytes() / 8 > problem_.bytes;
+    high_fits_ = ops_.free_bytes() / (opponent_ != nullptr ? 12 : 8) > problem_.bytes;
     arena_.SetParameters(reference_.Parameters());
     // The first draw of every shape set says how large slots are.
     for (std::size_t set = 0; set < reference_.ShapeSets(); ++set) {
@@ -120,14 +143,16 @@ class Evaluator {
       call->Run();
       std::vector<at::Tensor> outputs = call->Outputs();
       if (set == 0) {
-        std::size_t bytes = 0;
-        for (const Leaf& leaf : leaves) bytes += leaf.scalar ? 0 : leaf.tensor.nbytes();
-        for (const at::Tensor& output : outputs) bytes += output.nbytes();
-        timed_slots_ = settings_.skip_timing ? 1 : TimedSlots(ops_, problem_, bytes);
-        for (std::size_t i = 0; i < timed_slots_; ++i) arena_.Add(0, leaves, outputs);
-        check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits);
+        timed_slots_ = settings_.skip_timing
+                           ? 1
+                           : TimedSlots(ops_, problem_, settings_, LayoutOf(leaves).bytes, LayoutOf(outputs).bytes);
+        arena_.Add(timed_slots_, 0, leaves, outputs);
+        if (opponent_ != nullptr) opponent_->arena().Add(timed_slots_, 0, leaves, outputs);
+        if (!settings_.skip_timing) values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_);
+        check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits_);
       } else {
-        arena_.Add(set, leaves, outputs);
+        arena_.Add(1, set, leaves, outputs);
+        if (opponent_ != nullptr) opponent_->arena().Add(1, set, leaves, outputs);
       }
     }
     reference_.SelectShapeSet(0);
@@ -135,6 +160,10 @@ class Evaluator {
     if (settings_.python_candidate) {
       open["init"] = reference_.InitPickle();
       open["structure"] = reference_.Structure();
+    }
+    if (!settings_.skip_timing) {
+      candidate_ = std::make_unique<CandidateSide>(conversation_, arena_, *values_, ops_, settings_.python_candidate);
+      candidate_->LearnAsking();
     }
     StageDone("inputs");
     arena_.Open(&conversation_, open);
@@ -150,6 +179,10 @@ class Evaluator {
   Arena arena_;
   std::size_t timed_slots_ = 0;
   std::unique_ptr<Check> check_;
+  std::unique_ptr<Values> values_;
+  std::unique_ptr<CandidateSide> candidate_;
+  std::unique_ptr<Opponent> opponent_;
+  bool high_fits_ = false;
   std::unique_ptr<Timing> timing_;
   std::unique_ptr<MemoryWatch> memory_;  // CUDA
   json stages_ = json::array();
@@ -159,9 +192,10 @@ class Evaluator {
 }  // namespace
 
 EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel candidate,
-                           const EvaluationSettings& settings, const Progress& progress) {
+                           std::optional<wire::Channel> rival, const EvaluationSettings& settings,
+                           const Progress& progress) {
   c10::NoGradGuard no_grad;
-  EvaluationOutcome outcome = Evaluator(problem, ops, std::move(candidate), settings, progress).Run();
+  EvaluationOutcome outcome = Evaluator(problem, ops, std::move(candidate), std::move(rival), settings, progress).Run();
   // Another problem's judge may need the memory next.
   if (problem.bytes > kLargeBytes) ops.ReleaseCache();
   return outcome;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "common/wire/channel.h"
@@ -15,11 +16,13 @@ namespace grove::judge {
 
 struct EvaluationOutcome {
   nlohmann::json result;  // EvaluationResult
-  bool candidate_gone = false;
+  bool candidate_gone = false, rival_gone = false;
 };
 
 // Throws std::exception when the environment is at fault; everything else is a verdict.
+// `rival`: the other kernel of a comparison; what became of it is in the result's `rival`.
 EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel candidate,
-                           const EvaluationSettings& settings, const Progress& progress);
+                           std::optional<wire::Channel> rival, const EvaluationSettings& settings,
+                           const Progress& progress);
 
 }  // namespace grove::judge

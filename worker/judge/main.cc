@@ -21,6 +21,7 @@
 #include "worker/judge/evaluation.h"
 #include "worker/judge/problem_check.h"
 #include "worker/judge/random.h"
+#include "worker/judge/rates.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/trace.h"
 
@@ -136,6 +137,8 @@ class Judge {
         Load(id, body);
       } else if (type == "evaluate") {
         EvaluateOne(id, body, std::move(received.message.fds));
+      } else if (type == "rates") {
+        Rates(id, body);
       } else if (type == "quit") {
         return 0;
       } else {
@@ -341,20 +344,32 @@ class Judge {
 
   void EvaluateOne(const json& id, const json& body, std::vector<wire::UniqueFd> fds) {
     if (problem_.reference == nullptr) return Failed(id, "infrastructure", "no problem was loaded", "");
-    if (fds.size() != 1) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
+    const bool rival = body.contains("rival");
+    if (fds.size() != (rival ? 2u : 1u)) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
     try {
       const std::string kind = body.at("candidate").value("kind", "native");
       EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
-      if (body.value("can_hold", false)) settings.hold = [this, &id](bool held) { return Hold(id, held); };
+      const bool can_hold = body.value("can_hold", false);
+      if (can_hold) settings.hold = [this, &id](bool held) { return Hold(id, "candidate", held); };
+      if (rival) {
+        settings.rival = true;
+        settings.rival_python = body.at("rival").value("kind", "native") == "python";
+        if (can_hold) settings.hold_rival = [this, &id](bool held) { return Hold(id, "rival", held); };
+        settings.settle_width = kRivalSettleWidth;
+      }
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
         Say({{"type", "progress"}, {"id", id}, {"stage", stage}, {"detail", detail}});
       };
-      EvaluationOutcome outcome = Evaluate(problem_, *ops_, wire::Channel(std::move(fds[0])), settings, progress);
+      std::optional<wire::Channel> other;
+      if (rival) other.emplace(std::move(fds[1]));
+      EvaluationOutcome outcome =
+          Evaluate(problem_, *ops_, wire::Channel(std::move(fds[0])), std::move(other), settings, progress);
       outcome.result["device"] = device_;
       Say({{"type", "result"},
            {"id", id},
            {"result", outcome.result},
-           {"ended", outcome.candidate_gone ? "candidate_gone" : ""}});
+           {"ended", outcome.candidate_gone ? "candidate_gone" : ""},
+           {"rival_ended", outcome.rival_gone ? "candidate_gone" : ""}});
     } catch (const ProblemError& error) {
       Failed(id, "problem", error.what(), error.detail);
     } catch (const std::exception& error) {
@@ -362,9 +377,22 @@ class Judge {
     }
   }
 
-  // The worker holds or lets go the candidate of evaluation `id`. Only holding is answered.
-  bool Hold(const json& id, bool held) {
-    Say({{"type", "hold"}, {"id", id}, {"held", held}});
+  void Rates(const json& id, const json& body) {
+    try {
+      c10::NoGradGuard no_grad;
+      const json found =
+          MeasureRates(ops_.get(), index_, body.value("max_seconds", 20.0), [this, &id](const std::string& what) {
+            Say({{"type", "progress"}, {"id", id}, {"stage", "rates"}, {"detail", what}});
+          });
+      Say({{"type", "rates"}, {"id", id}, {"calibration", found}});
+    } catch (const std::exception& error) {
+      Failed(id, "infrastructure", FirstLine(error.what()), error.what());
+    }
+  }
+
+  // The worker holds or lets go one of the candidates of evaluation `id`. Only holding is answered.
+  bool Hold(const json& id, const char* who, bool held) {
+    Say({{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}});
     if (!held) return true;
     auto received = channel_.Receive(std::chrono::seconds(10));
     if (!received.ok() || received.message.body.value("type", "") != "held") {

@@ -43,6 +43,8 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   settings.max_samples = std::max(settings.max_samples, settings.min_samples);
   settings.skip_timing = options.value("skip_timing", false);
   settings.keep_samples = options.value("keep_samples", false);
+  const json cache = options.value("cache", json(0));
+  if (cache == "CACHE_POLICY_WARM" || cache == 2) settings.cache = "CACHE_POLICY_WARM";
   const json work = options.value("work", json(0));
   settings.observe = python_candidate &&
                      (work == "WORK_POLICY_OWN_KERNELS" || work == "WORK_POLICY_LIBRARIES" || work == 2 || work == 3);

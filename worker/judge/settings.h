@@ -12,15 +12,19 @@
 
 namespace grove::judge {
 
+// Two kernels are compared more closely than a kernel with its reference: what tells them apart may be a hundredth.
+inline constexpr double kRivalSettleWidth = 0.004;
+
 struct EvaluationSettings {
   bool python_candidate = false;
   int trials = 5;
   std::optional<Rule> rule;
   std::optional<std::vector<Distribution>> distributions;  // of the check beside GIVEN; none = all, by the scaled rule
   double reduced = 0;                                      // rms error that reduced precision may have; 0 = none
-  std::vector<std::string> baselines;  // "BASELINE_EAGER", "BASELINE_COMPILE"
+  std::vector<std::string> baselines;                      // "BASELINE_EAGER", "BASELINE_COMPILE"
   bool skip_timing = false;
   bool keep_samples = false;
+  std::string cache = "CACHE_POLICY_COLD";  // or "CACHE_POLICY_WARM"
   bool observe = false;  // a work policy is to be decided: Python candidates say what did the work of the last draw
   double min_time = 0.2, max_time = 1.5;
   int min_samples = 10, max_samples = 500;
@@ -29,6 +33,11 @@ struct EvaluationSettings {
   // Stops every process and thread of the candidate (returns once it stands) or lets it go on (returns at once). False
   // when that failed; empty where it cannot be done.
   std::function<bool(bool held)> hold;
+  // Another candidate to be timed against, in a process of its own: BASELINE_RIVAL.
+  bool rival = false, rival_python = false;
+  std::function<bool(bool held)> hold_rival;
+  // Sampling may stop early once every interval is narrower than this share of its ratio.
+  double settle_width = 0.02;
 };
 
 using Progress = std::function<void(const std::string& stage, const std::string& detail)>;

@@ -1,6 +1,7 @@
 #include "worker/judge/slots.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "worker/judge/tensor_type.h"
 
@@ -14,6 +15,19 @@ constexpr std::size_t kGuardBytes = 256;  // behind every tensor at least: finds
 constexpr unsigned char kGuard[4] = {0xC3, 0x5A, 0x96, 0x3C};
 
 std::size_t RoundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+// The room behind the tensors of one set, as [begin, end) from the start of the block.
+std::vector<std::pair<std::size_t, std::size_t>> Gaps(const Layout& layout) {
+  std::vector<std::pair<std::size_t, std::size_t>> gaps;
+  for (std::size_t i = 0; i < layout.places.size(); ++i) {
+    const std::size_t begin = layout.places[i].offset + layout.places[i].bytes;
+    gaps.emplace_back(begin, i + 1 < layout.places.size() ? layout.places[i + 1].offset : layout.bytes);
+  }
+  return gaps;
+}
+
+// Tensors begin at multiples of kAlignment, so that small steps meet the first word of each.
+std::size_t SpoilStep(std::size_t bytes) { return bytes <= (std::size_t{1} << 20) ? kAlignment : 4096; }
 
 json Tensor(std::size_t region, const Place& place) {
   return {{"region", region}, {"offset", place.offset}, {"dtype", place.type.name}, {"shape", place.shape}};
@@ -31,6 +45,28 @@ void Layout::Add(const at::Tensor& tensor) {
   places.push_back(std::move(place));
 }
 
+Layout LayoutOf(const std::vector<Leaf>& leaves) {
+  Layout layout;
+  for (const Leaf& leaf : leaves) {
+    if (!leaf.scalar) layout.Add(leaf.tensor);
+  }
+  return layout;
+}
+
+Layout LayoutOf(const std::vector<at::Tensor>& tensors) {
+  Layout layout;
+  for (const at::Tensor& tensor : tensors) layout.Add(tensor);
+  return layout;
+}
+
+void FillGuards(DeviceOps* ops, SharedBlock* block) { ops->Fill(block->data(), kGuard, sizeof kGuard, block->bytes()); }
+
+// Not a multiple of 4 KiB: the same element of every set would fall into the same lines of a cache.
+std::size_t Stride(const Layout& layout) {
+  const std::size_t stride = std::max(layout.bytes, kAlignment);
+  return stride % 4096 == 0 ? stride + kAlignment : stride;
+}
+
 void Arena::SetParameters(const Parameters& parameters) {
   for (const auto& [name, tensor] : parameters) {
     names_json_.push_back(name);
@@ -46,18 +82,31 @@ void Arena::SetParameters(const Parameters& parameters) {
   }
 }
 
-std::size_t Arena::Add(std::size_t shape_set, const std::vector<Leaf>& leaves, const std::vector<at::Tensor>& outputs) {
-  auto slot = std::make_unique<Slot>();
-  slot->shape_set = shape_set;
-  for (const Leaf& leaf : leaves) {
-    if (!leaf.scalar) slot->in.Add(leaf.tensor);
+std::size_t Arena::Add(std::size_t count, std::size_t shape_set, const std::vector<Leaf>& leaves,
+                       const std::vector<at::Tensor>& outputs) {
+  const Layout in = LayoutOf(leaves), out = LayoutOf(outputs);
+  const std::size_t in_stride = Stride(in), out_stride = Stride(out), first = slots_.size();
+  const std::shared_ptr<SharedBlock> in_block = ops_.Allocate(count * in_stride);
+  const std::shared_ptr<SharedBlock> out_block = ops_.Allocate(count * out_stride);
+  FillGuards(&ops_, in_block.get());
+  FillGuards(&ops_, out_block.get());
+  const std::size_t in_region = AddRegion(in_block.get()), out_region = AddRegion(out_block.get());
+  for (std::size_t i = 0; i < count; ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->shape_set = shape_set;
+    slot->in = in;
+    slot->out = out;
+    for (Place& place : slot->in.places) place.offset += i * in_stride;
+    for (Place& place : slot->out.places) place.offset += i * out_stride;
+    slot->in.bytes += i * in_stride;
+    slot->out.bytes += i * out_stride;
+    slot->inputs = in_block;
+    slot->outputs = out_block;
+    slot->leaves = leaves;
+    slots_json_.push_back(SlotJson(*slot, in_region, out_region));
+    slots_.push_back(std::move(slot));
   }
-  for (const at::Tensor& output : outputs) slot->out.Add(output);
-  slot->inputs = ops_.Allocate(std::max(slot->in.bytes, kAlignment));
-  slot->outputs = ops_.Allocate(std::max(slot->out.bytes, kAlignment));
-  slot->leaves = leaves;
-  slots_.push_back(std::move(slot));
-  return slots_.size() - 1;
+  return first;
 }
 
 std::size_t Arena::AddRegion(SharedBlock* block) {
@@ -65,8 +114,7 @@ std::size_t Arena::AddRegion(SharedBlock* block) {
   return regions_.size() - 1;
 }
 
-json Arena::SlotJson(const Slot& slot) {
-  const std::size_t in = AddRegion(slot.inputs.get()), out = AddRegion(slot.outputs.get());
+json Arena::SlotJson(const Slot& slot, std::size_t in, std::size_t out) const {
   json inputs = json::array(), outputs = json::array();
   std::size_t next = 0;
   for (const Leaf& leaf : slot.leaves) {
@@ -85,8 +133,6 @@ json Arena::SlotJson(const Slot& slot) {
 }
 
 void Arena::Open(Conversation* conversation, const json& more) {
-  json slots = json::array();
-  for (const auto& slot : slots_) slots.push_back(SlotJson(*slot));
   for (std::size_t first = 0; first < regions_.size(); first += wire::kMaxFds) {
     const std::size_t last = std::min<std::size_t>(first + wire::kMaxFds, regions_.size());
     json list = json::array();
@@ -98,7 +144,7 @@ void Arena::Open(Conversation* conversation, const json& more) {
     conversation->Send({{"type", "regions"}, {"first", first}, {"regions", list}}, fds);
     conversation->Receive("ok");
   }
-  json open{{"type", "open"}, {"slots", slots}, {"params", params_json_}, {"names", names_json_}};
+  json open{{"type", "open"}, {"slots", slots_json_}, {"params", params_json_}, {"names", names_json_}};
   open.update(more);
   conversation->Send(open);
   conversation->Receive("opened", true);
@@ -106,7 +152,7 @@ void Arena::Open(Conversation* conversation, const json& more) {
 
 void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
   slot->leaves = std::move(leaves);
-  ops_.Fill(slot->inputs->data(), kGuard, sizeof kGuard, slot->inputs->bytes());
+  slot->spoiled = false;
   std::size_t next = 0;
   for (const Leaf& leaf : slot->leaves) {
     if (leaf.scalar) continue;
@@ -118,10 +164,12 @@ void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
     }
     if (place.bytes > 0) ops_.Copy(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes);
   }
+  for (const auto& [begin, end] : Gaps(slot->in)) {
+    ops_.Fill(slot->inputs->data() + begin, kGuard, sizeof kGuard, end - begin);
+  }
 }
 
 void Arena::Poison(Slot* slot) {
-  ops_.Fill(slot->outputs->data(), kGuard, sizeof kGuard, slot->outputs->bytes());
   const auto salt = static_cast<std::uint32_t>(random_.Next());
   for (const Place& place : slot->out.places) {
     const auto pattern = PoisonElement(place.type, salt);
@@ -129,14 +177,21 @@ void Arena::Poison(Slot* slot) {
   }
 }
 
+void Arena::Spoil(Slot* slot) {
+  if (slot->in.places.empty()) return;
+  const std::size_t begin = slot->in.places[0].offset, bytes = slot->in.bytes - begin;
+  ops_.Spoil(slot->inputs->data() + begin, bytes, SpoilStep(bytes));
+  slot->spoiled = true;
+}
+
 // The room behind every tensor must hold what was put there.
-bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout) {
-  for (std::size_t i = 0; i < layout.places.size(); ++i) {
-    const std::size_t begin = layout.places[i].offset + layout.places[i].bytes;
-    const std::size_t end = i + 1 < layout.places.size() ? layout.places[i + 1].offset : layout.bytes;
+bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled& spoiled) {
+  if (layout.places.empty()) return true;
+  for (const auto& [begin, end] : Gaps(layout)) {
     std::vector<char> bytes(end - begin);
     ops_.ToHost(bytes.data(), block->data() + begin, bytes.size());
     for (std::size_t at = 0; at < bytes.size(); ++at) {
+      if (spoiled.step != 0 && (begin + at - spoiled.phase) % spoiled.step < kSpoilBytes) continue;
       if (static_cast<unsigned char>(bytes[at]) != kGuard[(begin + at) % sizeof kGuard]) return false;
     }
   }
@@ -144,15 +199,43 @@ bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout) {
 }
 
 bool Arena::InputsIntact(Slot* slot) {
+  if (slot->in.places.empty()) return true;
+  const std::size_t first = slot->in.places[0].offset;
+  const std::size_t step = slot->spoiled ? SpoilStep(slot->in.bytes - first) : 0;
   std::size_t next = 0;
   for (const Leaf& leaf : slot->leaves) {
     if (leaf.scalar) continue;
     const Place& place = slot->in.places[next++];
-    if (place.bytes > 0 && !ops_.Equal(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes)) {
-      return false;
+    if (place.bytes == 0) continue;
+    ops_.Compare(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes,
+                 {step, place.offset - first});
+  }
+  return !ops_.Differed() && GuardsIntact(slot->inputs.get(), slot->in, {step, first});
+}
+
+bool Arena::InputsIntact(const std::vector<std::size_t>& slots, const char* pristine) {
+  for (std::size_t index : slots) {
+    const Slot& slot = *slots_[index];
+    if (slot.in.places.empty()) continue;
+    const std::size_t first = slot.in.places[0].offset, bytes = slot.in.bytes - first;
+    ops_.Compare(slot.inputs->data() + first, pristine + first, bytes, {slot.spoiled ? SpoilStep(bytes) : 0, 0});
+  }
+  return !ops_.Differed();
+}
+
+bool Arena::OutputGuardsIntact(const std::vector<std::size_t>& slots) {
+  for (std::size_t index : slots) {
+    const Slot& slot = *slots_[index];
+    for (const auto& [begin, end] : Gaps(slot.out)) {
+      const std::size_t phase = begin % sizeof kGuard;
+      if (guard_ == nullptr || guard_->bytes() < end - begin + phase) {
+        guard_ = ops_.Allocate(end - begin + phase);
+        ops_.Fill(guard_->data(), kGuard, sizeof kGuard, guard_->bytes());
+      }
+      ops_.Compare(slot.outputs->data() + begin, guard_->data() + phase, end - begin, {});
     }
   }
-  return GuardsIntact(slot->inputs.get(), slot->in);
+  return !ops_.Differed();
 }
 
 bool Arena::ParametersIntact(const Parameters& parameters) {

@@ -30,12 +30,21 @@ struct Layout {
   std::size_t bytes = 0;
   void Add(const at::Tensor& tensor);
 };
+Layout LayoutOf(const std::vector<Leaf>& leaves);
+Layout LayoutOf(const std::vector<at::Tensor>& tensors);
+
+// Guards everywhere: before anything else is written to a piece of memory.
+void FillGuards(DeviceOps* ops, SharedBlock* block);
+
+// From one set of tensors to the next in a piece of memory that holds many sets.
+std::size_t Stride(const Layout& layout);
 
 struct Slot {
-  Layout in, out;
-  std::unique_ptr<SharedBlock> inputs, outputs;
+  Layout in, out;                                // offsets from the start of the blocks
+  std::shared_ptr<SharedBlock> inputs, outputs;  // of this slot alone, or of many
   std::size_t shape_set = 0;
   std::vector<Leaf> leaves;  // pristine: what the inputs must still hold after a run
+  bool spoiled = false;      // the inputs were spoiled after the run
 };
 
 class Arena {
@@ -44,8 +53,10 @@ class Arena {
 
   using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
   void SetParameters(const Parameters& parameters);
-  // Returns the slot's index. The tensors say how large it is.
-  std::size_t Add(std::size_t shape_set, const std::vector<Leaf>& leaves, const std::vector<at::Tensor>& outputs);
+  // Adds `count` slots that stand one after another in one piece of memory, Stride() apart; returns the first one's
+  // index. The tensors say how large they are.
+  std::size_t Add(std::size_t count, std::size_t shape_set, const std::vector<Leaf>& leaves,
+                  const std::vector<at::Tensor>& outputs);
   Slot& at(std::size_t index) { return *slots_[index]; }
   const Slot& at(std::size_t index) const { return *slots_[index]; }
   std::size_t size() const { return slots_.size(); }
@@ -53,23 +64,32 @@ class Arena {
   // Hands everything to the candidate. `more`: further members of the `open` frame.
   void Open(Conversation* conversation, const nlohmann::json& more);
 
+  // Writes the inputs of one slot. All of this is queued on the device: Synchronize before a candidate may look.
   void Fill(Slot* slot, std::vector<Leaf> leaves);
   void Poison(Slot* slot);
-  bool InputsIntact(Slot* slot);  // and the room behind them
-  bool OutputGuardsIntact(Slot* slot) { return GuardsIntact(slot->outputs.get(), slot->out); }
+  // After a run: takes the inputs away, so that nothing can be computed from them any more. A word in every 256 bytes
+  // (4 KiB where a slot is large) becomes NaN or -1, the first of every tensor among them where that is affordable.
+  void Spoil(Slot* slot);
+
+  bool InputsIntact(Slot* slot);  // and the room behind them; but for what Spoil wrote
+  bool OutputGuardsIntact(Slot* slot) { return GuardsIntact(slot->outputs.get(), slot->out, {}); }
   bool ParametersIntact(const Parameters& parameters);
+  // The same for many slots of one Add, in few steps. `pristine`: the judge's own copy of the whole piece of memory.
+  bool InputsIntact(const std::vector<std::size_t>& slots, const char* pristine);
+  bool OutputGuardsIntact(const std::vector<std::size_t>& slots);
 
  private:
-  bool GuardsIntact(SharedBlock* block, const Layout& layout);
+  bool GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled& spoiled);
   std::size_t AddRegion(SharedBlock* block);
-  nlohmann::json SlotJson(const Slot& slot);
+  nlohmann::json SlotJson(const Slot& slot, std::size_t in, std::size_t out) const;
 
   DeviceOps& ops_;
   Random& random_;
   std::vector<SharedBlock*> regions_;
-  std::unique_ptr<SharedBlock> params_;
+  std::unique_ptr<SharedBlock> params_, guard_;  // guard_: as much of the guard pattern as the largest room has
   Layout params_layout_;
   nlohmann::json params_json_ = nlohmann::json::array(), names_json_ = nlohmann::json::array();
+  nlohmann::json slots_json_ = nlohmann::json::array();
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "worker/judge/statistics.h"
@@ -16,376 +17,589 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMaxSlots = 64;               // CPU; for calls far below a run's length
-constexpr std::size_t kSmallSlotBytes = 512 << 10;  // so that many slots stay below 32 MiB
-constexpr double kCpuSpan = 2e-3;                   // of a timed run: a request costs about 1 % of it, known to a tenth
+// Of a timed run, on the faster side, as far as slots go: asking is known to some ten microseconds, and a wake-up on a
+// CPU to some more.
+constexpr double kSpanCuda = 5e-3, kSpanCpu = 3e-3;
+constexpr std::size_t kMaxCallsCuda = 1024, kMaxCallsCpu = 128;
+constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
+// Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
+constexpr double kMaxBandwidthCuda = 8e12, kMaxBandwidthCpu = 100e9, kLeastCuda = 1.5e-6, kLeastCpu = 0.2e-6;
+constexpr double kMaxSpeedup = 50;
 constexpr std::chrono::milliseconds kRest{2};
-constexpr double kBatchBelow = 20e-6;    // CUDA
-constexpr std::size_t kMaxBatch = 2000;  // claims of so many calls fit in a candidate's frame
+constexpr std::size_t kRecent = 15;
+constexpr int kBlock = 2;           // pairs that share the machine's mood
+constexpr int kShortEvery = 3;      // pairs to one shorter run
+constexpr std::size_t kShorts = 5;  // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
+constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
+constexpr std::chrono::milliseconds kWatchPeriod{5};
+constexpr int kEnoughTried = 10, kMaxReruns = 1;
+constexpr std::chrono::milliseconds kCoolDown{500};
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+double Span(const DeviceOps& ops) { return ops.cuda() ? kSpanCuda : kSpanCpu; }
+
+void Keep(std::vector<double>* values, double value) {
+  values->push_back(value);
+  if (values->size() > kRecent) values->erase(values->begin());
+}
+
+// Half the distance between the quartiles, as a standard deviation of the median: 1.25 / 1.35 of it over root n.
+double MedianError(const std::vector<double>& values) {
+  if (values.size() < 2) return std::numeric_limits<double>::infinity();
+  const double spread = (Quantile(values, 0.75) - Quantile(values, 0.25)) / 1.35;
+  return 1.25 * spread / std::sqrt(static_cast<double>(values.size()));
+}
+
 }  // namespace
 
-std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, std::size_t bytes) {
-  const bool small = !ops.cuda() && bytes <= kSmallSlotBytes && problem.reference_seconds * kMaxSlots < 0.02;
-  const std::size_t wanted = bytes == 0 ? kMaxSlots : (2 * ops.cache_bytes() + bytes - 1) / bytes;
-  const std::size_t room = std::max<std::size_t>(ops.free_bytes() / 4 / std::max<std::size_t>(2 * bytes, 1), 1);
-  return std::min(std::clamp<std::size_t>(wanted, 2, small ? kMaxSlots : 16), room);
+std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const EvaluationSettings& settings,
+                       std::size_t in_bytes, std::size_t out_bytes) {
+  const bool cuda = ops.cuda();
+  // Of each set: inputs here and there, outputs there and the reference's.
+  const double bytes = static_cast<double>(in_bytes + out_bytes), held = std::max(2 * bytes, 1.0);
+  const double fastest = std::max({bytes / (cuda ? kMaxBandwidthCuda : kMaxBandwidthCpu), cuda ? kLeastCuda : kLeastCpu,
+                                   problem.reference_seconds / kMaxSpeedup});
+  double wanted = std::min(std::ceil(Span(ops) / fastest), static_cast<double>(cuda ? kMaxCallsCuda : kMaxCallsCpu));
+  const double free = static_cast<double>(ops.free_bytes()) / 4;
+  wanted = std::min(wanted, std::min(free, static_cast<double>(cuda ? kMaxBytesCuda : kMaxBytesCpu)) / held);
+  if (settings.cache == "CACHE_POLICY_WARM") {
+    // All inputs and outputs of a run are to stay in the cache.
+    wanted = std::min(wanted, static_cast<double>(ops.cache_bytes()) / 2 / std::max(bytes, 1.0));
+  }
+  // A second one, so that runs of one call and of two can be told apart, where it fits.
+  return static_cast<std::size_t>(std::max(wanted, free >= 2 * held ? 2.0 : 1.0));
 }
 
 Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, const Progress& progress,
-               Conversation& conversation, Arena& arena, Check& check, Random& random, std::size_t slots)
+               CandidateSide& candidate, Values& values, std::size_t slots, Check& check, Random& random,
+               std::vector<Rival> rivals)
     : problem_(problem),
-      reference_(*problem.reference),
       ops_(ops),
       settings_(settings),
       progress_(progress),
-      conversation_(conversation),
-      arena_(arena),
+      candidate_(candidate),
+      values_(values),
+      slots_(slots),
       check_(check),
       random_(random),
-      timed_slots_(slots) {}
+      outputs_(problem, check, values) {
+  for (const std::string& name : settings_.baselines) {
+    if (name == "BASELINE_RIVAL") continue;
+    Series entry;
+    entry.baseline = name;
+    const Mode mode = name == "BASELINE_COMPILE" ? Mode::kCompile : Mode::kEager;
+    if (mode == Mode::kCompile && !problem.reference->CanCompile()) {
+      entry.unavailable = "torch.compile needs a Python problem and a torch from 2.0";
+    }
+    entry.reference = std::make_unique<ReferenceSide>(problem, ops, values, mode);
+    series_.push_back(std::move(entry));
+  }
+  for (Rival& rival : rivals) {
+    Series entry;
+    entry.baseline = rival.baseline;
+    entry.rival = rival.side;
+    entry.on_failure = std::move(rival.on_failure);
+    series_.push_back(std::move(entry));
+  }
+}
 
 std::string Timing::Reason() const {
   char text[200];
   const json& first = timing_["baselines"][0];
+  if (first.contains("unavailable")) return "correct on " + std::to_string(check_.trials()) + " draws";
+  const std::string against = first["baseline"] == "BASELINE_COMPILE" ? "torch.compile"
+                              : first["baseline"] == "BASELINE_RIVAL" ? "the other candidate"
+                                                                      : "eager";
   std::snprintf(text, sizeof text, "%.3gx [%.3g, %.3g] against %s, %d samples", first["speedup"].get<double>(),
-                first["speedup_low"].get<double>(), first["speedup_high"].get<double>(),
-                first["baseline"] == "BASELINE_COMPILE" ? "torch.compile" : "eager", first["samples"].get<int>());
+                first["speedup_low"].get<double>(), first["speedup_high"].get<double>(), against.c_str(),
+                first["samples"].get<int>());
   return text;
 }
 
-std::vector<Leaf> Timing::FreshLeaves() {
-  // Where drawing is cheap nothing is kept, and where memory is short nothing can be.
-  const bool cheap = problem_.draw_seconds <= std::max(2 * problem_.reference_seconds, 0.002);
-  if (cheap || ops_.free_bytes() / 16 < problem_.bytes) return reference_.Draw(SecretSeed());
-  const double budget = std::max(0.5 * Since(time_begin_), 0.05) - draw_spent_;
-  if (pool_.size() < 2 || (budget > problem_.draw_seconds && random_.Below(2) == 0)) {
+// ------------------------------------------------------------------------------------------------------- one timed run
+// That many sets, in an order that nobody can know.
+Timing::Sets Timing::Pick(std::size_t count) {
+  Sets all(slots_);
+  std::iota(all.begin(), all.end(), 0);
+  for (std::size_t i = 0; i < count; ++i) std::swap(all[i], all[i + random_.Below(slots_ - i)]);
+  all.resize(count);
+  return all;
+}
+
+void Timing::Cool(Side* side, const Sets& sets) {
+  if (settings_.cache == "CACHE_POLICY_WARM") {
+    side->Warm(sets);
+  } else {
+    side->Cool(sets);
+  }
+  // On a busy machine the scheduler favours who has rested, as a candidate that was held has; both sides have.
+  if (!ops_.cuda()) std::this_thread::sleep_for(kRest);
+}
+
+// Nothing that a candidate left running may be in the reference's way: with another program at work on the device, even
+// a kernel that does nothing waits for its turn.
+void Timing::WaitForIdle() {
+  if (!ops_.cuda()) return;
+  const double allowed = 5 * quiet_ + 200e-6;
+  double seconds = 0;
+  for (int attempt = 0; attempt < 20; ++attempt) {
     const auto begin = Clock::now();
-    std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
-    draw_spent_ += Since(begin);
-    if (pool_.size() < 4) {
-      pool_.push_back(leaves);
-    } else {
-      pool_[random_.Below(pool_.size())] = leaves;
+    ops_.EmptyRun();
+    seconds = Since(begin);
+    if (seconds <= allowed) return;
+  }
+  char text[240];
+  std::snprintf(text, sizeof text,
+                "the GPU has other work while the candidate is held: an empty kernel takes %.3g s, and took %.3g s "
+                "before; either the candidate leaves work running, or another process uses this GPU",
+                seconds, quiet_);
+  throw Verdict{"VERDICT_UNMEASURABLE", text, {}};
+}
+
+double Timing::TimeOther(Series* series, const Sets& sets) {
+  Side& side = series->side();
+  side.Prepare(sets);
+  Cool(&side, sets);
+  WaitForIdle();
+  other_window_.begin = Clock::now();
+  const double seconds = side.Run(sets);
+  other_window_.end = Clock::now();
+  return seconds + side.Collect(sets);
+}
+
+double Timing::TimeCandidate(const Sets& sets) {
+  candidate_.Prepare(sets);
+  Cool(&candidate_, sets);
+  candidate_window_.begin = Clock::now();
+  const double seconds = candidate_.Run(sets);
+  candidate_window_.end = Clock::now();
+  outputs_timed_ += static_cast<int>(sets.size());
+  return seconds + candidate_.Collect(sets);
+}
+
+void Timing::MeasureAsking(int count) {
+  for (int i = 0; i < count; ++i) Keep(&empty_, candidate_.Run({}));
+  for (Series& entry : series_) {
+    if (!entry.unavailable.empty()) continue;
+    Guarded(&entry, [&] {
+      for (int i = 0; i < count; ++i) Keep(&entry.other_empty, entry.side().Run({}));
+    });
+  }
+}
+
+// What is taken off a run: never more than asking can cost by what was learnt before the candidate's code came.
+double Timing::Asking() const {
+  const double most = 1.25 * candidate_.asking() + 30e-6;
+  return std::min(Median(empty_), most);
+}
+
+// ---------------------------------------------------------------------------------------------------------- the
+// measure
+void Timing::WarmUp(Series* series) {
+  // Code and data paged in, threads started, clocks up. The compiled reference compiles here.
+  try {
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 3; ++i) {
+      series->side().Prepare({0});
+      const double empty = series->side().Run({});
+      least = std::min(least, series->side().Run({0}) - empty);
+      series->side().Collect({0});
     }
-    return leaves;
+    const double call = std::max(least, 1e-7);
+    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, slots_);
+  } catch (const ProblemError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (series->reference == nullptr || series->reference->mode() == Mode::kEager) throw;
+    series->unavailable = Bounded(std::string("torch.compile failed: ") + error.what(), 500);
   }
-  std::vector<Leaf> leaves = pool_[random_.Below(pool_.size())];
-  for (Leaf& leaf : leaves) {
-    if (leaf.scalar || !(leaf.tensor.is_floating_point() || leaf.tensor.is_complex())) continue;
-    leaf.tensor = leaf.tensor.mul(1.0 - random_.Uniform() / 32);
-  }
-  return leaves;
 }
 
-void Timing::Discard(const std::string& reason) { ++discards_[reason]; }
-
-Timing::SpanTimes Timing::Span(std::size_t k) {
-  std::vector<std::size_t> order(k);
-  for (std::size_t& slot : order) slot = next_slot_++ % timed_slots_;
-  const Reply reply = conversation_.Run(order, "none");
-  double claimed = 0;
-  for (double claim : reply.claims) claimed += claim;
-  return {reply.wall, claimed};
-}
-
-Timing::SlopeResult Timing::Slope(double call, int rounds, double span) {
-  SlopeResult slope;
-  slope.k = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span / std::max(call, 1e-7))), 1, kMaxBatch / 2);
-  std::vector<double> slopes, hidden;
-  for (int round = 0; round < rounds; ++round) {
-    const SpanTimes one = Span(slope.k), two = Span(2 * slope.k);
-    const double k = static_cast<double>(slope.k);
-    slopes.push_back((two.wall - one.wall) / k);
-    hidden.push_back(((two.wall - two.claimed) - (one.wall - one.claimed)) / k);
-    if (slopes.size() >= 3 && 3 * call * k * round > settings_.max_time) break;
+// Calls of a run that is long enough, by growing ones.
+double Timing::ProbeCandidate() {
+  MeasureAsking(5);
+  for (std::size_t count = 1;;) {
+    const Sets sets = Pick(count);
+    values_.Refill(sets);
+    TimeCandidate(sets);
+    const double seconds = std::max(TimeCandidate(sets) - Asking(), 1e-7);
+    if (count == slots_ || seconds >= Span(ops_) / 4) return seconds / static_cast<double>(count);
+    count = std::min(count * 8, slots_);
   }
-  slope.seconds = Median(slopes);
-  slope.smallest = *std::min_element(slopes.begin(), slopes.end());
-  slope.hidden = Median(hidden);
-  return slope;
 }
 
 void Timing::Run() {
-  time_begin_ = Clock::now();
-  std::vector<Series> series;
-  for (const std::string& name : settings_.baselines) {
-    Series entry{name, name == "BASELINE_COMPILE" ? Mode::kCompile : Mode::kEager, {}, {}, ""};
-    if (entry.mode == Mode::kCompile && !reference_.CanCompile()) {
-      entry.unavailable = "torch.compile needs a Python problem and a torch from 2.0";
-    }
-    series.push_back(std::move(entry));
-  }
-  // Warm-up, both sides: code and data paged in, threads started, clocks up. The compiled reference compiles here.
-  for (Series& entry : series) {
-    if (!entry.unavailable.empty()) continue;
-    try {
-      auto call = reference_.Prepare(arena_.at(0).leaves.empty() ? FreshLeaves() : arena_.at(0).leaves, entry.mode);
-      for (int i = 0; i < 3; ++i) ops_.Time([&] { call->Run(); });
-    } catch (const ProblemError&) {
-      throw;
-    } catch (const std::exception& error) {
-      if (entry.mode == Mode::kEager) throw;
-      entry.unavailable = Bounded(std::string("torch.compile failed: ") + error.what(), 500);
-    }
-  }
-  for (std::size_t i = 0; i < timed_slots_; ++i) {
-    arena_.at(i).leaves.clear();
-    arena_.Fill(&arena_.at(i), FreshLeaves());
-    arena_.Poison(&arena_.at(i));
-  }
-  ops_.Synchronize();
-  if (ops_.cuda()) {
-    std::vector<double> warm = check_.claims();
-    for (int i = 0; i < 3; ++i) warm.push_back(conversation_.Run({next_slot_++ % timed_slots_}, "none").claims[0]);
-    const double call = *std::min_element(warm.begin(), warm.end());
-    // The judge's own clock says how long a call is before any claim is used.
-    const SlopeResult first = Slope(call, 5, 0.002);
-    const double longer = std::max({call, first.seconds, 1e-7});
-    batch_ = longer < kBatchBelow ? std::clamp<std::size_t>(static_cast<std::size_t>(0.005 / longer), 2, kMaxBatch) : 1;
-  } else {
-    batch_ = CpuBatch();
-  }
-  const bool repeats = ops_.cuda() && batch_ > 1;
-  const std::size_t step = ops_.cuda() ? 1 : batch_;
-  block_pairs_ = ops_.cuda() ? timed_slots_ : std::clamp<std::size_t>(timed_slots_ / batch_, 2, 8);
-  std::vector<double> claims;
-  time_begin_ = Clock::now();
-  draw_spent_ = 0;
-  conversation_.HoldBetweenRuns(true);
-  MeasureTrip(15);
-  const double longest = 4 * settings_.max_time;  // min_samples may stretch the time, within reason
-  int pairs = 0;
-  for (;;) {
-    const double spent = Since(time_begin_);
-    const bool enough = pairs >= settings_.min_samples;
-    if (pairs >= settings_.max_samples || (enough && spent >= settings_.max_time) || spent >= longest) break;
-    if (enough && spent >= settings_.min_time && Settled(series)) break;
-    progress_("time", std::to_string(pairs) + " pairs");
-    MeasureTrip(3);
-    // One block: every slot is used once by both sides.
-    if (repeats) Refill(0, timed_slots_);
-    for (std::size_t i = 0; i + step <= timed_slots_; i += step) {
-      if (Since(time_begin_) >= longest || pairs >= settings_.max_samples) break;
-      if (pairs >= settings_.min_samples && Since(time_begin_) >= settings_.max_time) break;
-      for (Series& entry : series) {
-        if (!entry.unavailable.empty()) continue;
-        if (!repeats) Refill(i, step);
-        Pair(&entry, i, step, &claims);
-      }
-      ++pairs;
-    }
-  }
-  conversation_.HoldBetweenRuns(false);
-  Report(series, claims);
-}
-
-void Timing::Refill(std::size_t first, std::size_t count) {
-  for (std::size_t i = first; i < first + count; ++i) {
-    arena_.at(i).leaves.clear();
-    arena_.Fill(&arena_.at(i), FreshLeaves());
-    arena_.Poison(&arena_.at(i));
-  }
-  ops_.Synchronize();
-}
-
-double Timing::CopyAllowance() const {
-  if (!settings_.python_candidate || check_.copies().empty()) return 0;
-  return 4 * Median(check_.copies()) + 15e-6 * static_cast<double>(arena_.at(0).out.places.size());
-}
-
-std::size_t Timing::CpuBatch() {
-  MeasureTrip(9);
-  auto seconds = [&](const std::vector<std::size_t>& order) {
-    double least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < 3; ++i) least = std::min(least, conversation_.Run(order, "none").wall - trip_);
-    return std::max(least, 1e-7) / static_cast<double>(order.size());
-  };
-  double call = seconds({0});
-  if (call < kCpuSpan) {
-    std::vector<std::size_t> all(timed_slots_);
-    std::iota(all.begin(), all.end(), 0);
-    call = seconds(all);
-  }
-  if (problem_.reference_seconds > 0) call = std::min(call, problem_.reference_seconds);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(kCpuSpan / call)), 1, timed_slots_);
-}
-
-void Timing::MeasureTrip(int count) {
-  for (int i = 0; i < count; ++i) {
-    trips_.push_back(conversation_.Run({}, "none").wall);
-    if (trips_.size() > 15) trips_.erase(trips_.begin());
-  }
-  trip_ = Median(trips_);
-}
-
-bool Timing::Settled(const std::vector<Series>& series) const {
-  const Series& first = series[0];
-  if (first.reference.size() < 2 * static_cast<std::size_t>(settings_.min_samples)) return false;
-  const RatioEstimate ratio = EstimateRatio(first.reference, first.candidate, static_cast<int>(block_pairs_), 1);
-  return (ratio.high - ratio.low) <= 0.02 * ratio.speedup;
-}
-
-void Timing::Pair(Series* entry, std::size_t first, std::size_t count, std::vector<double>* claims) {
-  double reference = 0, candidate = 0;
-  Reply reply;
-  std::vector<std::unique_ptr<Call>> calls;
-  for (std::size_t i = 0; i < count; ++i) calls.push_back(reference_.Prepare(arena_.at(first + i).leaves, entry->mode));
-  const bool repeats = ops_.cuda() && batch_ > 1;
-  auto run_reference = [&] {
-    ops_.Flush();
-    // On a busy machine the scheduler favours who has rested, as the candidate has; let it be a duet of equals.
-    if (!ops_.cuda()) std::this_thread::sleep_for(kRest);
-    if (repeats) {
+  begin_ = Clock::now();
+  {
+    std::vector<double> quiet;
+    for (int i = 0; i < 9; ++i) {
       const auto begin = Clock::now();
-      for (std::size_t i = 0; i < batch_; ++i) calls[0]->Run();
-      ops_.Synchronize();
-      reference = Since(begin) / static_cast<double>(batch_);
-    } else {
-      reference = ops_.Time([&] {
-        for (auto& call : calls) call->Run();
-      });
-      reference /= static_cast<double>(count);
+      ops_.EmptyRun();
+      quiet.push_back(Since(begin));
     }
-  };
-  auto run_candidate = [&] {
-    ops_.Flush();
-    std::vector<std::size_t> order(repeats ? batch_ : count);
-    if (repeats) {
-      for (std::size_t& item : order) item = next_slot_++ % timed_slots_;
-      order.back() = first;
-    } else {
-      std::iota(order.begin(), order.end(), first);
-    }
-    reply = conversation_.Run(order, repeats ? "last" : "all");
-    const double claimed = std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0);
-    const double calls_made = static_cast<double>(order.size());
-    claims->push_back(claimed / calls_made);
-    double spent = reply.wall - trip_;
-    if (!ops_.cuda()) {
-      // The judge's clock alone. A Python candidate copies its outputs after its calls: its claim is taken, as long
-      // as it leaves out no more than such a copy takes, nor three fifths of the time.
-      candidate = spent / calls_made;
-      if (settings_.python_candidate) {
-        const double copy = CopyAllowance();
-        candidate = std::max({claimed / calls_made, candidate - copy, 0.4 * candidate});
-        spent -= calls_made * copy;
-      }
-      spans_.push_back(spent / calls_made);
-      hidden_.push_back((spent - claimed) / calls_made);
-    } else {
-      candidate = (repeats ? spent : claimed) / calls_made;
-    }
-  };
-  if (random_.Below(2) == 0) {
-    run_reference();
-    run_candidate();
-  } else {
-    run_candidate();
-    run_reference();
+    quiet_ = Median(quiet);
   }
-  // Every output is checked as long as that costs no more than the timing itself, then an unpredictable part of them.
-  for (std::size_t i = 0; i < count; ++i) {
-    if (verify_spent_ > 0.5 * Since(time_begin_) && random_.Below(8) != 0) continue;
-    const auto begin = Clock::now();
-    Expected expected;
-    if (entry->mode == Mode::kEager) {
-      expected.plain = calls[i]->Outputs();
-    } else {
-      auto eager = reference_.Prepare(arena_.at(first + i).leaves, Mode::kEager);
-      eager->Run();
-      expected.plain = eager->Outputs();
+  if (ops_.cuda()) watch_ = std::make_unique<GpuWatch>(ops_.Info().value("uuid", ""), kWatchPeriod);
+  values_.Refill({0});
+  for (Series& entry : series_) {
+    if (entry.unavailable.empty()) Guarded(&entry, [&] { WarmUp(&entry); });
+  }
+  candidate_.conversation().HoldBetweenRuns(true);
+  for (Series& entry : series_) {
+    if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
+  }
+  const double call = ProbeCandidate();
+  calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, slots_);
+  MeasureAsking(10);
+  begin_ = Clock::now();
+  verify_spent_ = 0;
+  const double longest = 4 * settings_.max_time;  // min_samples may stretch the time, within reason
+  while (pairs_ < settings_.max_samples) {
+    const double spent = Since(begin_);
+    const bool enough = static_cast<int>(series_[0].other.size()) >= settings_.min_samples;
+    if (spent >= longest || (enough && spent >= settings_.max_time)) break;
+    if (enough && spent >= settings_.min_time && Settled()) break;
+    progress_("time", std::to_string(pairs_) + " pairs");
+    for (Series& entry : series_) {
+      if (entry.unavailable.empty()) Pair(&entry);
     }
-    check_.Verify(conversation_, &arena_, &arena_.at(first + i), reply, expected, check_.trials() + 1);
-    ++outputs_verified_;
-    verify_spent_ += Since(begin);
+    ++pairs_;
+    if (pairs_ % kShortEvery == 0) ShortRun();
+    MeasureAsking(1);
+    if (Longer()) continue;
+    if (tried_ >= kEnoughTried && 2 * invalid_ > tried_ && reruns_ < kMaxReruns) {
+      // Once more, when it may have cooled down.
+      ++reruns_;
+      std::this_thread::sleep_for(kCoolDown);
+      BeginAnew();
+      begin_ = Clock::now();
+      verify_spent_ = 0;
+    }
   }
-  if (!(candidate > 0) || !(reference > 0)) {
-    Discard(ops_.cuda() && batch_ == 1 ? "no time passed by the claim" : "shorter than the judge's clock resolves");
-    return;
+  while (shorts_.size() < kShorts && calls_ > 1 && Since(begin_) < 1.5 * longest) ShortRun();
+  candidate_.conversation().HoldBetweenRuns(false);
+  for (Series& entry : series_) {
+    if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
-  entry->reference.push_back(reference);
-  entry->candidate.push_back(candidate);
+  const double asking = Asking();
+  CheckClaims(asking);
+  CheckAsking(asking);
+  Report(asking);
 }
 
-void Timing::Cheated(const std::string& evidence, double claimed, double seconds, std::size_t k) {
-  timing_ = {{"claimed_median_seconds", claimed}, {"slope_seconds", seconds}, {"slope_k", k}};
+// A candidate that was slow while it was probed would get short runs, beside which asking is long. True when everything
+// begins anew.
+bool Timing::Longer() {
+  if (runs_.empty() || calls_ >= slots_) return false;
+  if (Median(runs_) - Asking() >= Span(ops_) / 2) return false;
+  calls_ = std::min(2 * calls_, slots_);
+  BeginAnew();
+  return true;
+}
+
+void Timing::BeginAnew() {
+  pairs_ = tried_ = invalid_ = 0;
+  runs_.clear();
+  claims_.clear();
+  walls_.clear();
+  shorts_.clear();
+  readings_.clear();
+  for (Series& entry : series_) {
+    entry.other.clear();
+    entry.candidate.clear();
+  }
+}
+
+// Whether the GPU was itself during the last pair. Keeps the readings of pairs that count.
+bool Timing::Healthy() {
+  if (watch_ == nullptr) return true;
+  std::vector<double> clocks[2];
+  unsigned long long reasons = 0;
+  std::vector<GpuWatch::Reading> within;
+  for (const GpuWatch::Reading& reading : watch_->Take()) {
+    const Window* const windows[2] = {&other_window_, &candidate_window_};
+    for (int i = 0; i < 2; ++i) {
+      if (reading.at < windows[i]->begin || reading.at > windows[i]->end) continue;
+      clocks[i].push_back(reading.sm_mhz);
+      within.push_back(reading);
+    }
+    // Slowdowns last: one between the runs was there in them.
+    if (reading.at >= std::min(other_window_.begin, candidate_window_.begin) &&
+        reading.at <= std::max(other_window_.end, candidate_window_.end)) {
+      reasons |= reading.reasons;
+    }
+  }
+  if (GpuWatch::Slowed(reasons)) {
+    std::string names;
+    for (const std::string& name : GpuWatch::Names(reasons)) names += (names.empty() ? "" : ", ") + name;
+    Discard("the GPU slowed down: " + names);
+    return false;
+  }
+  if (!clocks[0].empty() && !clocks[1].empty()) {
+    const double one = Median(clocks[0]), two = Median(clocks[1]);
+    if (std::abs(one - two) > kClockShare * std::max(one, two)) {
+      Discard("the GPU's clock differed between the two sides");
+      return false;
+    }
+  }
+  readings_.insert(readings_.end(), within.begin(), within.end());
+  return true;
+}
+
+json Timing::StateOfDevice() const {
+  if (watch_ == nullptr) return nullptr;
+  if (readings_.empty()) {
+    const std::string why = watch_->Unavailable();
+    return {{"unavailable", why.empty() ? "no reading fell into a timed run" : why}};
+  }
+  std::vector<double> clocks, watts;
+  double memory = 0, celsius = 0;
+  unsigned long long reasons = 0;
+  for (const GpuWatch::Reading& reading : readings_) {
+    clocks.push_back(reading.sm_mhz);
+    watts.push_back(reading.watts);
+    memory = std::max(memory, reading.memory_mhz);
+    celsius = std::max(celsius, reading.celsius);
+    reasons |= reading.reasons;
+  }
+  return {{"sm_clock_mhz_low", Quantile(clocks, 0)},      {"sm_clock_mhz_median", Median(clocks)},
+          {"sm_clock_mhz_high", Quantile(clocks, 1)},     {"memory_clock_mhz", memory},
+          {"temperature_celsius_high", celsius},          {"power_watts_median", Median(watts)},
+          {"throttle_reasons", GpuWatch::Names(reasons)}, {"readings", readings_.size()}};
+}
+
+// Both sides on the same new values, one after the other, in random order.
+void Timing::Pair(Series* series) {
+  const Sets sets = Pick(std::max(calls_, series->calls));
+  values_.Refill(sets);
+  ops_.Synchronize();
+  const Sets mine(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(calls_));
+  const Sets others(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(series->calls));
+  double candidate = 0, other = 0;
+  const auto time_other = [&] { return Guarded(series, [&] { other = TimeOther(series, others); }); };
+  bool whole = true;
+  if (random_.Below(2) == 0) {
+    whole = time_other();
+    candidate = TimeCandidate(mine);
+  } else {
+    candidate = TimeCandidate(mine);
+    whole = time_other();
+  }
+  ++tried_;
+  const bool healthy = Healthy();
+  if (!healthy) ++invalid_;
+  if (!healthy) return VerifyRun(series, mine);
+  runs_.push_back(candidate);
+  const Reply& reply = candidate_.reply();
+  walls_.push_back(reply.wall);
+  claims_.push_back(std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
+  VerifyRun(whole ? series : nullptr, mine);
+  if (!whole || !series->unavailable.empty()) return;
+  series->other.push_back(other);
+  series->candidate.push_back(candidate);
+}
+
+// The candidate alone, half as many calls: with the runs proper this gives a slope, into which asking does not enter.
+void Timing::ShortRun() {
+  if (calls_ < 2) return;
+  const Sets sets = Pick(calls_ / 2);
+  values_.Refill(sets);
+  ops_.Synchronize();
+  shorts_.push_back(TimeCandidate(sets));
+  VerifyRun(nullptr, sets);
+}
+
+// All outputs of a run while that costs no more than timing, else those that the reference has computed anyway, else
+// one; which ones, nobody can know. `series`: whose reference ran on these values, too.
+void Timing::VerifyRun(Series* series, const Sets& timed) {
+  const auto begin = Clock::now();
+  ReferenceSide* reference = series != nullptr ? series->reference.get() : nullptr;
+  if (reference != nullptr && reference->mode() != Mode::kEager) reference = nullptr;
+  auto expected = [&](std::size_t set) {
+    if (reference != nullptr) {
+      std::vector<at::Tensor> outputs = reference->Outputs(set);
+      if (!outputs.empty()) return outputs;
+    }
+    return check_.Compute(values_.leaves(set), false).plain;
+  };
+  const double room = 0.5 * Since(begin_) - verify_spent_;
+  Sets order = timed;
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) std::swap(order[i], order[i + random_.Below(order.size() - i)]);
+  Sets chosen;
+  double cost = 0;
+  for (std::size_t set : order) {
+    const bool known = reference != nullptr && series->calls >= timed.size();
+    cost += verify_each_ + (known ? 0 : problem_.reference_seconds);
+    if (!chosen.empty() && (room < 0 || cost > std::max(room, 0.0))) break;
+    chosen.push_back(set);
+  }
+  if (room < 0 && chosen.size() > 1) chosen.resize(1);
+  outputs_.Verify(&candidate_, chosen, expected);
+  outputs_verified_ += static_cast<int>(chosen.size());
+  // A rival's outputs of these values are looked at in the same way.
+  if (series != nullptr && series->rival != nullptr) {
+    const std::set<std::size_t> its(timed.begin(),
+                                    timed.begin() + static_cast<std::ptrdiff_t>(std::min(series->calls, timed.size())));
+    Sets both;
+    for (std::size_t set : chosen) {
+      if (its.count(set) != 0) both.push_back(set);
+    }
+    Guarded(series, [&] { Outputs(problem_, check_, values_).Verify(series->rival, both, expected); });
+  }
+  const double spent = Since(begin);
+  verify_spent_ += spent;
+  verify_each_ = spent / static_cast<double>(chosen.size());
+}
+
+// Stops early only when every interval is tight. By their width alone: who stops as soon as a difference shows finds
+// differences where there are none.
+bool Timing::Settled() const {
+  for (const Series& series : series_) {
+    if (!series.unavailable.empty()) continue;
+    if (series.other.size() < 2 * static_cast<std::size_t>(settings_.min_samples)) return false;
+    const RatioEstimate ratio = EstimateRatio(series.other, series.candidate, kBlock, 1);
+    if (ratio.high - ratio.low > settings_.settle_width * ratio.speedup) return false;
+  }
+  return true;
+}
+
+// False when a rival's side failed: its verdict is its own.
+template <typename Work>
+bool Timing::Guarded(Series* series, const Work& work) {
+  if (series->rival == nullptr) {
+    work();
+    return true;
+  }
+  try {
+    work();
+    return true;
+  } catch (const Verdict& verdict) {
+    series->unavailable = Bounded("the rival failed: " + verdict.reason, 500);
+    if (series->on_failure) series->on_failure(verdict);
+    return false;
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------ who
+// lies?
+void Timing::Cheated(const std::string& evidence, double claimed, double seconds) {
+  timing_ = {{"claimed_median_seconds", claimed}, {"slope_seconds", seconds}, {"slope_k", calls_}};
   throw Verdict{"VERDICT_CHEATED",
                 "the time that the candidate claims contradicts the judge's clock",
                 {{"stage", "time"}, {"evidence", evidence}}};
 }
 
-void Timing::CheckCpuClaims(const std::vector<double>& claims) {
+// No figure rests on a claim, so a lie gains nothing; it is named all the same: in the timed runs, or in single calls,
+// which a liar may treat differently.
+void Timing::CheckClaims(double asking) {
   // Too few to measure by are too few to accuse by: one preempted run would decide.
-  if (hidden_.size() < static_cast<std::size_t>(settings_.min_samples)) return;
+  if (runs_.size() < static_cast<std::size_t>(settings_.min_samples)) return;
+  const double calls = static_cast<double>(calls_);
+  std::vector<double> spans, hidden;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    spans.push_back((walls_[i] - asking) / calls);
+    hidden.push_back((walls_[i] - asking - claims_[i]) / calls);
+  }
   // A busy machine may keep a candidate waiting in most of the runs, so that the quietest say whether it lies.
-  const double claimed = Median(claims), span = Quantile(spans_, 0.1), hidden = Quantile(hidden_, 0.1);
-  const double slack = 2 * trip_ + 200e-6;
+  const double claimed = Median(claims_) / calls, span = Quantile(spans, 0.1), missing = Quantile(hidden, 0.1);
+  const double slack = 2 * asking + 200e-6;
   char text[300];
-  const double share = settings_.python_candidate ? 0.5 : 0.25;
-  if (span > 0 && hidden > share * span + slack / static_cast<double>(batch_)) {
+  if (span > 0 && missing > 0.25 * span + slack / calls) {
     std::snprintf(text, sizeof text,
-                  "in runs of %zu calls the judge's clock grew by %.4g s a call, the claims by %.4g s", batch_, span,
+                  "in runs of %zu calls the judge's clock grew by %.4g s a call, the claims by %.4g s", calls_, span,
                   claimed);
-    Cheated(text, claimed, span, batch_);
+    Cheated(text, claimed, span);
   }
   for (int attempt = 0; attempt < 3; ++attempt) {
-    MeasureTrip(15);
     std::vector<double> singles, walls;
     for (int i = 0; i < 9 && (i < 3 || i * span < settings_.max_time); ++i) {
-      const Reply reply = conversation_.Run({next_slot_++ % timed_slots_}, "none");
-      singles.push_back(reply.claims[0]);
-      walls.push_back(reply.wall - trip_);
+      const Sets one = Pick(1);
+      values_.Refill(one);
+      TimeCandidate(one);
+      walls.push_back(candidate_.reply().wall - asking);
+      singles.push_back(candidate_.reply().claims[0]);
     }
     const double wall = *std::min_element(walls.begin(), walls.end()), single = Quantile(singles, 0.1);
-    if (wall - single <= 0.25 * wall + 2 * trip_ + 200e-6) return;
+    if (wall - single <= 0.25 * wall + slack) return;
     std::snprintf(
         text, sizeof text,
         "single calls claim %.4g s and take %.4g s on the judge's clock beyond the %.4g s of an empty request", single,
-        wall, trip_);
+        wall, asking);
   }
-  Cheated(text, claimed, span, batch_);
+  Cheated(text, claimed, span);
 }
 
-void Timing::CheckClaims(const std::vector<double>& claims, SlopeResult* slope) {
-  const double claimed = Median(claims), quick = Quantile(claims, 0.25);
-  const double grain = 10e-6;  // of one call: recording events, reading clocks
-  std::string evidence;
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    *slope = Slope(std::max(claimed, slope->seconds), 5 + 2 * attempt, 0.01 * (1 << attempt));
-    char text[400];
-    evidence.clear();
-    if (slope->hidden > 0.25 * slope->seconds + grain) {
-      std::snprintf(text, sizeof text,
-                    "in runs of %zu and %zu calls the judge's clock grew by %.4g s a call, the claims by %.4g s less",
-                    slope->k, 2 * slope->k, slope->seconds, slope->hidden);
-      evidence = text;
-    } else if (claimed < 0.8 * slope->smallest - grain && quick < 0.8 * slope->smallest - grain) {
-      std::snprintf(
-          text, sizeof text,
-          "the candidate claims %.4g s for single calls; on the judge's clock a call in a row of %zu takes at "
-          "least %.4g s",
-          claimed, slope->k, slope->smallest);
-      evidence = text;
+// Who answers late when it is asked to run nothing wants more to be taken off its runs. That is bounded already; where
+// it is plain, it is named: by what the same cost before its code was loaded, and by its own runs of two lengths.
+void Timing::CheckAsking(double asking) {
+  if (shorts_.size() < kShorts || runs_.size() < static_cast<std::size_t>(settings_.min_samples)) return;
+  const double longer = static_cast<double>(calls_), shorter = static_cast<double>(calls_ / 2);
+  const double share = longer / (longer - shorter);
+  const double implied = share * Median(shorts_) - (share - 1) * Median(runs_);
+  const double error = std::hypot(share * MedianError(shorts_), (share - 1) * MedianError(runs_));
+  const double empty = Quantile(empty_, 0.25), run = Median(runs_);
+  const double margin = std::max(0.05 * run, 200e-6) + 4 * error;
+  if (empty < 2 * candidate_.asking() || empty - asking < std::max(0.05 * run, 200e-6) || empty - implied < margin) {
+    return;
+  }
+  char text[400];
+  std::snprintf(
+      text, sizeof text,
+      "asked to run nothing it took %.4g s, and %.4g s before its program was loaded; its runs of %zu and %zu "
+      "calls (%.4g s and %.4g s) say that asking costs %.4g s",
+      empty, candidate_.asking(), calls_, calls_ / 2, run, Median(shorts_), implied);
+  Cheated(text, Median(claims_) / longer, (run - asking) / longer);
+}
+
+void Timing::Report(double asking) {
+  const double sampling = Since(begin_), calls = static_cast<double>(calls_);
+  json baselines = json::array();
+  for (Series& entry : series_) {
+    json item{{"baseline", entry.baseline}};
+    if (!entry.unavailable.empty()) {
+      item["unavailable"] = entry.unavailable;
+      baselines.push_back(item);
+      continue;
     }
-    if (evidence.empty()) return;
-  }
-  Cheated(evidence, claimed, slope->seconds, slope->k);
-}
-
-void Timing::Report(const std::vector<Series>& series, const std::vector<double>& claims) {
-  const double claimed = Median(claims);
-  const double sampling = Since(time_begin_);
-  SlopeResult slope;
-  if (!ops_.cuda()) {
-    CheckCpuClaims(claims);
-    slope.seconds = spans_.empty() ? 0 : Median(spans_);
-    slope.k = batch_;
-  } else if (batch_ == 1 && !claims.empty()) {
-    CheckClaims(claims, &slope);
+    const double empty = entry.rival != nullptr
+                             ? std::min(Median(entry.other_empty), 1.25 * entry.rival->asking() + 30e-6)
+                             : Median(entry.other_empty);
+    std::vector<double> other, candidate;
+    for (std::size_t i = 0; i < entry.other.size(); ++i) {
+      const double theirs = (entry.other[i] - empty) / static_cast<double>(entry.calls);
+      const double mine = (entry.candidate[i] - asking) / calls;
+      if (!(theirs > 0) || !(mine > 0)) {
+        Discard("shorter than the judge's clock resolves");
+        continue;
+      }
+      other.push_back(theirs);
+      candidate.push_back(mine);
+    }
+    if (static_cast<int>(other.size()) < std::min(settings_.min_samples, settings_.max_samples) &&
+        (&entry == &series_[0] || other.empty())) {
+      int discarded = 0;
+      for (const auto& [reason, count] : discards_) discarded += count;
+      throw Verdict{"VERDICT_UNMEASURABLE",
+                    "only " + std::to_string(other.size()) + " valid pairs of samples, and " +
+                        std::to_string(settings_.min_samples) + " are needed (" + std::to_string(discarded) +
+                        " discarded" + (discards_.empty() ? "" : ": " + discards_.begin()->first) +
+                        "); allow more time or fewer samples",
+                    {}};
+    }
+    const RatioEstimate ratio = EstimateRatio(other, candidate, kBlock, kBootstrapSeed);
+    item["reference_median_seconds"] = Median(other);
+    item["candidate_median_seconds"] = Median(candidate);
+    item["speedup"] = ratio.speedup;
+    item["speedup_low"] = ratio.low;
+    item["speedup_high"] = ratio.high;
+    item["samples"] = other.size();
+    if (settings_.keep_samples) {
+      item["reference_seconds"] = other;
+      item["candidate_seconds"] = candidate;
+    }
+    baselines.push_back(item);
   }
   int discarded = 0;
   json discards = json::array();
@@ -393,57 +607,30 @@ void Timing::Report(const std::vector<Series>& series, const std::vector<double>
     discarded += count;
     discards.push_back({{"reason", reason}, {"count", count}});
   }
-  json baselines = json::array();
-  for (const Series& entry : series) {
-    json item{{"baseline", entry.baseline}};
-    if (!entry.unavailable.empty()) {
-      item["unavailable"] = entry.unavailable;
-      baselines.push_back(item);
-      continue;
-    }
-    if (static_cast<int>(entry.reference.size()) < std::min(settings_.min_samples, settings_.max_samples)) {
-      if (&entry == &series[0] || entry.reference.empty()) {
-        throw Verdict{"VERDICT_UNMEASURABLE",
-                      "only " + std::to_string(entry.reference.size()) + " valid pairs of samples, and " +
-                          std::to_string(settings_.min_samples) + " are needed (" + std::to_string(discarded) +
-                          " discarded" + (discards.empty() ? "" : ": " + discards[0]["reason"].get<std::string>()) +
-                          "); allow more time or fewer samples",
-                      {}};
-      }
-    }
-    const RatioEstimate ratio =
-        EstimateRatio(entry.reference, entry.candidate, static_cast<int>(block_pairs_), kBootstrapSeed);
-    item["reference_median_seconds"] = Median(entry.reference);
-    item["candidate_median_seconds"] = Median(entry.candidate);
-    item["speedup"] = ratio.speedup;
-    item["speedup_low"] = ratio.low;
-    item["speedup_high"] = ratio.high;
-    item["samples"] = entry.reference.size();
-    if (settings_.keep_samples) {
-      item["reference_seconds"] = entry.reference;
-      item["candidate_seconds"] = entry.candidate;
-    }
-    baselines.push_back(item);
-  }
-  std::string method = "duet, ";
-  if (ops_.cuda()) {
-    method += batch_ == 1 ? "cold L2, CUDA events checked by slope"
-                          : "batches of " + std::to_string(batch_) + " on the judge's clock";
-  } else {
-    method += "runs of " + std::to_string(batch_) + " on the judge's clock";
-    method += settings_.hold ? ", the candidate held between them" : "";
+  const bool warm = settings_.cache == "CACHE_POLICY_WARM";
+  std::string method = "duet, runs of " + std::to_string(calls_) + (calls_ == 1 ? " call" : " calls") +
+                       " on the judge's clock, " + (warm ? "warm" : "cold") + (ops_.cuda() ? " L2" : " cache") +
+                       (candidate_.conversation().can_hold() ? ", the candidate held between them" : "");
+  double slope = (Median(runs_) - asking) / calls;
+  if (calls_ > 1 && !shorts_.empty()) {
+    slope = (Median(runs_) - Median(shorts_)) / static_cast<double>(calls_ - calls_ / 2);
   }
   timing_ = {{"baselines", baselines},
              {"discarded", discarded},
              {"discards", discards},
              {"method", method},
-             {"slope_seconds", slope.seconds},
-             {"slope_k", slope.k},
-             {"claimed_median_seconds", std::isfinite(claimed) ? claimed : 0.0},
+             {"slope_seconds", slope},
+             {"slope_k", calls_},
+             {"claimed_median_seconds", claims_.empty() ? 0.0 : Median(claims_) / calls},
              {"flush_bytes", ops_.flush_bytes()},
-             {"buffer_sets", timed_slots_},
+             {"buffer_sets", slots_},
              {"sampling_seconds", sampling},
-             {"outputs_verified", outputs_verified_}};
+             {"outputs_verified", outputs_verified_},
+             {"outputs_timed", outputs_timed_},
+             {"calls_per_sample", calls_},
+             {"reruns", reruns_},
+             {"cache", warm ? "CACHE_POLICY_WARM" : "CACHE_POLICY_COLD"}};
+  if (const json state = StateOfDevice(); !state.is_null()) timing_["device_state"] = state;
 }
 
 }  // namespace grove::judge

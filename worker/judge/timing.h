@@ -1,88 +1,118 @@
-// The candidate's speed against the reference's: pairs of timed runs in alternation. docs/timing.md derives every
-// constant.
+// The candidate's speed against the reference's: pairs of timed runs in alternation, on the judge's clock alone.
+// docs/timing.md derives every constant and says why no run can be cheated.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "worker/judge/check.h"
-#include "worker/judge/conversation.h"
+#include "worker/judge/gpu_watch.h"
+#include "worker/judge/outputs.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/settings.h"
-#include "worker/judge/slots.h"
+#include "worker/judge/side.h"
+#include "worker/judge/values.h"
 
 namespace grove::judge {
 
-// How many slots the timed runs need: enough sets that their data exceed twice the last-level cache, at least 2;
-// bounded by a quarter of the free memory (a set is held twice: shared and pristine) and by 16, beyond which tiny
-// problems only cost set-up time. On a CPU every call of a timed run has a set of its own, so short calls get more.
-std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, std::size_t slot_bytes);
+// How many slots timed runs need, so that the calls of one run each have their own. `in_bytes` and `out_bytes`: of one
+// set.
+std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const EvaluationSettings& settings,
+                       std::size_t in_bytes, std::size_t out_bytes);
+
+// Another program in the reference's place, for a baseline of its own.
+struct Rival {
+  std::string baseline;  // "BASELINE_RIVAL"
+  CandidateSide* side;
+  // What its own side ends with is not the candidate's fault: the series becomes unavailable, the others go on.
+  std::function<void(const Verdict& verdict)> on_failure;
+};
 
 class Timing {
  public:
-  // The first `slots` slots of the arena are timed. All references outlive this.
+  // `values` has as many sets as slots are timed; they are the first of the candidate's arena. References outlive this.
   Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, const Progress& progress,
-         Conversation& conversation, Arena& arena, Check& check, Random& random, std::size_t slots);
+         CandidateSide& candidate, Values& values, std::size_t slots, Check& check, Random& random,
+         std::vector<Rival> rivals = {});
 
   void Run();                                               // throws Verdict: WRONG, CHEATED, UNMEASURABLE
   const nlohmann::json& report() const { return timing_; }  // TimingReport; null before
   std::string Reason() const;                               // one line, of a report
 
  private:
-  struct SpanTimes {
-    double wall, claimed;
-  };
-  struct SlopeResult {
-    double seconds = 0, smallest = 0;  // of one call on the judge's clock: median and least over the rounds
-    double hidden = 0;                 // of one call: what the claims of these very runs leave out, median
-    std::size_t k = 0;
-  };
+  // One baseline: who stands in the reference's place, and the pairs.
   struct Series {
     std::string baseline;
-    Mode mode;
-    std::vector<double> reference, candidate;
+    std::unique_ptr<ReferenceSide> reference;  // null where a rival stands
+    CandidateSide* rival = nullptr;
+    std::function<void(const Verdict& verdict)> on_failure;
     std::string unavailable;
+    std::size_t calls = 1;                 // of one timed run of the other side
+    std::vector<double> other, candidate;  // seconds of whole runs, asking included
+    std::vector<double> other_empty;       // what asking the other side costs, the latest
+    Side& side() const { return reference != nullptr ? static_cast<Side&>(*reference) : *rival; }
   };
 
-  std::vector<Leaf> FreshLeaves();
-  void Discard(const std::string& reason);
-  SpanTimes Span(std::size_t k);
-  SlopeResult Slope(double call, int rounds, double span);
-  void Refill(std::size_t first, std::size_t count);
-  double CopyAllowance() const;
-  std::size_t CpuBatch();
-  void MeasureTrip(int count);
-  bool Settled(const std::vector<Series>& series) const;
-  void Pair(Series* entry, std::size_t first, std::size_t count, std::vector<double>* claims);
-  [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds, std::size_t k);
-  void CheckCpuClaims(const std::vector<double>& claims);
-  void CheckClaims(const std::vector<double>& claims, SlopeResult* slope);
-  void Report(const std::vector<Series>& series, const std::vector<double>& claims);
+  using Sets = std::vector<std::size_t>;
+  struct Window {
+    std::chrono::steady_clock::time_point begin, end;
+  };
+  Sets Pick(std::size_t count);
+  void Cool(Side* side, const Sets& sets);
+  double TimeOther(Series* series, const Sets& sets);
+  double TimeCandidate(const Sets& sets);
+  void WaitForIdle();
+  void MeasureAsking(int count);
+  double Asking() const;
+  void WarmUp(Series* series);
+  double ProbeCandidate();
+  void Pair(Series* series);
+  void ShortRun();
+  void VerifyRun(Series* series, const Sets& timed);
+  bool Settled() const;
+  template <typename Work>
+  bool Guarded(Series* series, const Work& work);
+  bool Longer();
+  bool Healthy();
+  void BeginAnew();
+  nlohmann::json StateOfDevice() const;
+  void Discard(const std::string& reason) { ++discards_[reason]; }
+  void CheckClaims(double asking);
+  void CheckAsking(double asking);
+  [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);
+  void Report(double asking);
 
   LoadedProblem& problem_;
-  Reference& reference_;
   DeviceOps& ops_;
   const EvaluationSettings& settings_;
   const Progress& progress_;
-  Conversation& conversation_;
-  Arena& arena_;
+  CandidateSide& candidate_;
+  Values& values_;
+  const std::size_t slots_;
   Check& check_;
   Random& random_;
-  const std::size_t timed_slots_;
+  Outputs outputs_;
+  std::vector<Series> series_;
 
-  std::chrono::steady_clock::time_point time_begin_;
-  double draw_spent_ = 0, verify_spent_ = 0;
-  std::vector<std::vector<Leaf>> pool_;
+  std::chrono::steady_clock::time_point begin_;
+  std::size_t calls_ = 1;              // of one timed run of the candidate
+  std::vector<double> empty_;          // runs of no calls, the latest
+  std::vector<double> runs_, claims_;  // seconds and claimed seconds of the candidate's runs of calls_
+  std::vector<double> walls_;          // of runs_, without what was added for storing
+  std::vector<double> shorts_;         // seconds of runs of half as many
   std::map<std::string, int> discards_;
-  std::vector<double> trips_;           // empty requests, the latest
-  std::vector<double> spans_, hidden_;  // CPU: of one call, by the judge's clock; and that less the claim
-  double trip_ = 0;
-  std::size_t block_pairs_ = 1, next_slot_ = 0, batch_ = 1;
-  int outputs_verified_ = 0;
+  double verify_spent_ = 0, verify_each_ = 0, quiet_ = 0;
+  int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
+  std::unique_ptr<GpuWatch> watch_;          // null on a CPU
+  std::vector<GpuWatch::Reading> readings_;  // taken within runs that count
+  Window other_window_, candidate_window_;   // of the last pair
+  int tried_ = 0, invalid_ = 0, reruns_ = 0;
   nlohmann::json timing_;
 };
 

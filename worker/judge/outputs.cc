@@ -1,0 +1,107 @@
+#include "worker/judge/outputs.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace grove::judge {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{64} << 20;  // of one output, compared at once
+
+// For each row of [rows, ...]: the largest error and the rms error, both over the rms of what is expected; NaN where
+// something is not a number on one side only.
+std::pair<std::vector<double>, std::vector<double>> RowErrors(const at::Tensor& got_rows,
+                                                              const at::Tensor& expected_rows) {
+  const std::int64_t rows = expected_rows.size(0);
+  auto flat = [rows](const at::Tensor& tensor) {
+    const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+    return real.reshape({rows, -1});
+  };
+  at::Tensor got = flat(got_rows), expected = flat(expected_rows);
+  at::Tensor largest, rms;
+  if (expected.numel() == 0) {
+    largest = rms = at::zeros({rows}, at::kDouble);
+  } else if (!expected.is_floating_point()) {
+    largest = rms = got.ne(expected).any(1).to(at::kDouble);
+  } else {
+    if (expected.scalar_type() == at::kHalf || expected.scalar_type() == at::kBFloat16) {
+      got = got.to(at::kFloat);
+      expected = expected.to(at::kFloat);
+    }
+    const at::Tensor equal = got.eq(expected).logical_or_(got.isnan().logical_and_(expected.isnan()));
+    const at::Tensor error = (got - expected).abs_().masked_fill_(equal, 0);
+    const at::Tensor finite = expected.masked_fill(expected.isfinite().logical_not_(), 0);
+    const at::Tensor scale = finite.square().mean(1).sqrt_();
+    const at::Tensor unit = scale.masked_fill(scale.eq(0), 1);
+    largest = error.amax(1) / unit;
+    rms = error.square().mean(1).sqrt_() / unit;
+  }
+  auto list = [rows](const at::Tensor& tensor) {
+    const at::Tensor host = tensor.to(at::kDouble).to(at::kCPU).contiguous();
+    return std::vector<double>(host.data_ptr<double>(), host.data_ptr<double>() + rows);
+  };
+  return {list(largest), list(rms)};
+}
+
+}  // namespace
+
+void Outputs::VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected) {
+  Expected plain;
+  plain.plain = expected;
+  check_.Verify(side->conversation(), &side->arena(), &side->arena().at(set), side->reply(), plain,
+                check_.trials() + 1);
+}
+
+void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
+                     const std::function<std::vector<at::Tensor>(std::size_t)>& expected) {
+  if (sets.empty()) return;
+  Arena& arena = side->arena();
+  const bool intact = arena.InputsIntact(sets, values_.data()) &&
+                      arena.ParametersIntact(problem_.reference->Parameters()) && arena.OutputGuardsIntact(sets);
+  const Slot& shape = arena.at(sets[0]);
+  std::size_t largest = 1;
+  for (const Place& place : shape.out.places) largest = std::max(largest, place.bytes);
+  const std::size_t rows = std::max<std::size_t>(kChunkBytes / largest, 1);
+  for (std::size_t begin = 0; begin < sets.size(); begin += rows) {
+    const std::size_t count = std::min(rows, sets.size() - begin);
+    std::vector<std::vector<at::Tensor>> wanted;
+    for (std::size_t i = 0; i < count; ++i) wanted.push_back(expected(sets[begin + i]));
+    // The first of all, and where something was written that must not be: one by one, and Check says what it was.
+    std::vector<bool> look(count, !intact);
+    if (passed_.empty()) look[0] = true;
+    const std::size_t outputs = wanted[0].size();
+    passed_.resize(std::max(passed_.size(), outputs));
+    std::vector<std::vector<Errors>> errors(outputs, std::vector<Errors>(count));
+    for (std::size_t o = 0; o < outputs; ++o) {
+      std::vector<at::Tensor> got_rows, wanted_rows;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Slot& slot = arena.at(sets[begin + i]);
+        const Place& place = slot.out.places.at(o);
+        wanted_rows.push_back(wanted[i].at(o));
+        got_rows.push_back(at::from_blob(slot.outputs->data() + place.offset, place.shape,
+                                         wanted[i][o].options().requires_grad(false)));
+      }
+      const auto [top, rms] = RowErrors(at::stack(got_rows), at::stack(wanted_rows));
+      for (std::size_t i = 0; i < count; ++i) errors[o][i] = {top[i], rms[i]};
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t o = 0; o < outputs; ++o) {
+        const Errors& error = errors[o][i];
+        if (!(error.largest <= passed_[o].largest) || !(error.rms <= passed_[o].rms)) look[i] = true;
+      }
+      if (!look[i]) continue;
+      VerifyOne(side, sets[begin + i], wanted[i]);
+      for (std::size_t o = 0; o < outputs; ++o) {
+        // What is no number stays a matter for Check.
+        if (!std::isfinite(errors[o][i].largest) || !std::isfinite(errors[o][i].rms)) continue;
+        passed_[o].largest = std::max(passed_[o].largest, errors[o][i].largest);
+        passed_[o].rms = std::max(passed_[o].rms, errors[o][i].rms);
+      }
+    }
+  }
+}
+
+}  // namespace grove::judge

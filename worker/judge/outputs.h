@@ -1,0 +1,35 @@
+// The outputs of timed runs, many at a time. What a check of one slot after another would decide is decided here for a
+// run in a few steps: an output whose error is no larger than one that Check has already passed is right; any other is
+// given to Check, which alone decides.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "worker/judge/check.h"
+#include "worker/judge/side.h"
+
+namespace grove::judge {
+
+class Outputs {
+ public:
+  Outputs(LoadedProblem& problem, Check& check, Values& values) : problem_(problem), check_(check), values_(values) {}
+
+  // Throws Check's verdict when one of these sets' outputs is wrong, or when memory was written that must not be.
+  // `expected` gives the reference's outputs of a set.
+  void Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
+              const std::function<std::vector<at::Tensor>(std::size_t)>& expected);
+
+ private:
+  struct Errors {
+    double largest = 0, rms = 0;  // over the output's rms
+  };
+  void VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected);
+
+  LoadedProblem& problem_;
+  Check& check_;
+  Values& values_;
+  std::vector<Errors> passed_;  // the largest that Check passed, of each output
+};
+
+}  // namespace grove::judge

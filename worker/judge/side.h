@@ -1,0 +1,104 @@
+// One of the two programs that are timed against each other: the reference in the judge, or a candidate in its own
+// process. Both are asked in the same way and timed by the judge's clock alone.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/judge/conversation.h"
+#include "worker/judge/device_ops.h"
+#include "worker/judge/problem.h"
+#include "worker/judge/slots.h"
+#include "worker/judge/values.h"
+
+namespace grove::judge {
+
+class Side {
+ public:
+  virtual ~Side() = default;
+
+  // Hands over the values of these sets (Values holds them). Not timed; afterwards the device is idle.
+  virtual void Prepare(const std::vector<std::size_t>& sets) = 0;
+  // Whether a cache holds the inputs of these sets when they are run: as far as they fit there, or not at all.
+  void Warm(const std::vector<std::size_t>& sets);
+  void Cool(const std::vector<std::size_t>& sets);
+
+  // Calls on these sets, each prepared and none twice, back to back in this order. Seconds from asking until the device
+  // has nothing left to do. No sets: what asking costs, with one empty kernel where there are kernels.
+  virtual double Run(const std::vector<std::size_t>& sets) = 0;
+
+  // After a run: makes its outputs ready to be compared. Seconds that belong to the run all the same.
+  virtual double Collect(const std::vector<std::size_t>& sets) = 0;
+
+ protected:
+  explicit Side(DeviceOps& ops) : ops_(ops) {}
+  // Where a set's inputs are.
+  virtual std::pair<const char*, std::size_t> Inputs(std::size_t set) const = 0;
+  DeviceOps& ops_;
+};
+
+// The problem's own program, in this process, on the judge's own values.
+class ReferenceSide : public Side {
+ public:
+  ReferenceSide(LoadedProblem& problem, DeviceOps& ops, Values& values, Mode mode)
+      : Side(ops), reference_(*problem.reference), values_(values), mode_(mode) {}
+  void Prepare(const std::vector<std::size_t>& sets) override;
+  double Run(const std::vector<std::size_t>& sets) override;
+  double Collect(const std::vector<std::size_t>&) override { return 0; }
+  Mode mode() const { return mode_; }
+
+  // Of the last run; empty when this set was not in it.
+  std::vector<at::Tensor> Outputs(std::size_t set);
+
+ private:
+  bool Aliases(const std::vector<at::Tensor>& outputs) const;
+  std::pair<const char*, std::size_t> Inputs(std::size_t set) const override {
+    return {values_.data() + set * values_.stride(), values_.stride()};
+  }
+
+  Reference& reference_;
+  Values& values_;
+  Mode mode_;
+  std::map<std::size_t, std::unique_ptr<Call>> calls_;
+  // Copied within the run, as candidates do: outputs that are memory of the inputs, or not contiguous.
+  bool known_ = false, aliases_ = false, copies_ = false;
+};
+
+// A candidate in its process. Its inputs are taken away at the answer: what was not computed by then cannot be.
+class CandidateSide : public Side {
+ public:
+  CandidateSide(Conversation& conversation, Arena& arena, Values& values, DeviceOps& ops, bool python)
+      : Side(ops), conversation_(conversation), arena_(arena), values_(values), python_(python) {}
+  void Prepare(const std::vector<std::size_t>& sets) override;
+  double Run(const std::vector<std::size_t>& sets) override;
+  // A Python candidate copies its outputs now, and may take no longer for it than such copies take.
+  double Collect(const std::vector<std::size_t>& sets) override;
+
+  // What asking this process costs, while no code but ours has run in it (docs/timing.md). Called once, before the
+  // program is opened: later nobody could say. Seconds.
+  void LearnAsking();
+  double asking() const { return asking_; }
+
+  const Reply& reply() const { return reply_; }  // of the last run; with `outputs` after Collect
+  Conversation& conversation() { return conversation_; }
+  Arena& arena() { return arena_; }
+
+ private:
+  double CopySeconds(std::size_t set);
+  std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
+
+  Conversation& conversation_;
+  Arena& arena_;
+  Values& values_;
+  bool python_;
+  double asking_ = 0;
+  std::unique_ptr<SharedBlock> scratch_;
+  Reply reply_;
+};
+
+}  // namespace grove::judge
