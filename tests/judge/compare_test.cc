@@ -184,7 +184,7 @@ TEST_CASE("The absolute and relative rule is KernelBench's", "[compare]") {
 
 TEST_CASE("Integers and booleans are exact", "[compare]") {
   std::vector<std::int64_t> reference{1, 1LL << 60, 3}, got{1, (1LL << 60) + 1, 3};
-  ComparisonInput input{got.data(), reference.data(), nullptr, 3, Type("int64"), 1, {}};
+  ComparisonInput input{got.data(), reference.data(), nullptr, nullptr, 3, Type("int64"), 1, {}};
   Comparison result = Compare(input, {RuleMode::kAbsoluteRelative, 1, 1});
   CHECK_FALSE(result.ok);
   CHECK(result.mismatched == 1);
@@ -201,7 +201,7 @@ TEST_CASE("An output left as it was poisoned fails for every element type", "[co
       auto poison = PoisonElement(type, 0x12345678);
       got.insert(got.end(), poison.begin(), poison.end());
     }
-    ComparisonInput input{got.data(), reference.data(), nullptr, 64, type, 1, {}};
+    ComparisonInput input{got.data(), reference.data(), nullptr, nullptr, 64, type, 1, {}};
     Comparison result = Compare(input, {});
     CHECK_FALSE(result.ok);
     CHECK(result.mismatched == 64);
