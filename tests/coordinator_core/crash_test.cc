@@ -28,6 +28,12 @@ coordinator::EngineDependencies Dependencies(const std::string& dir) {
   return deps;
 }
 
+// The one job that a key stands for.
+v1::SubmitJobRequest JobOfKey(const std::string& key) {
+  return EvalJob(key, {absl::StrCat("int ", key.substr(0, key.find('-')), "_", key.substr(key.find('-') + 1), ";"),
+                       "int b;", "int b;"});
+}
+
 // Writes "J key id" and "A lease" lines as jobs and results are acknowledged; never returns.
 [[noreturn]] void Child(const std::string& dir, int out, int life) {
   SetLogLevel(LogLevel::kError);
@@ -50,9 +56,7 @@ coordinator::EngineDependencies Dependencies(const std::string& dir) {
   std::thread submitter([&] {
     for (int i = 0;; ++i) {
       const std::string key = absl::StrCat("life", life, "-", i);
-      auto response = Wait<v1::SubmitJobResponse>([&](auto reply) {
-        (*engine)->SubmitJob(EvalJob(key, {absl::StrCat("int a", i, ";"), "int b;", "int b;"}), reply);
-      });
+      auto response = Wait<v1::SubmitJobResponse>([&](auto reply) { (*engine)->SubmitJob(JobOfKey(key), reply); });
       if (!response.ok()) _exit(6);
       line(absl::StrCat("J ", key, " ", response->job().id()));
     }
@@ -131,10 +135,11 @@ TEST_CASE("Killed at any moment, the coordinator has everything that it acknowle
   h.engine = *std::move(engine);
   // Each key gives its job.
   for (const auto& [key, id] : jobs) {
-    auto again = h.Submit(EvalJob(key, {"int other;"}));
+    auto again = h.Submit(JobOfKey(key));
     REQUIRE(again.ok());
     CHECK(again->existed());
     CHECK(again->job().id() == id);
+    CHECK(h.Submit(EvalJob(key, {"int other;"})).status().code() == absl::StatusCode::kFailedPrecondition);
   }
   Worker worker(h, "w", 64);
   worker.Connect();
