@@ -49,7 +49,7 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
        [](auto& r) {
          r.mutable_spec()->mutable_eval()->mutable_options()->add_distributions(v1::INPUT_DISTRIBUTION_UNSPECIFIED);
        }},
-      {"source", [](auto& r) { r.mutable_spec()->mutable_check_problem(); }},
+      {"format", [](auto& r) { r.mutable_spec()->mutable_check_problem(); }},
       {"empty", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_source(); }},
       {"format", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_problem()->clear_format(); }},
       {"bytes",
