@@ -4,10 +4,10 @@
     python3 tests/gpu/agreement.py BUILD [--ncu PATH] [--quick]
 
 Each kernel is evaluated as a native candidate; its median is what the judge's clock gave. Then the same object is called in
-a row, on buffers that were never used before, under `ncu --clock-control none`, in three ways: the whole row as one range
-(`app-range`, gpu__time_duration over the calls: the kernels run as they do in a timed run), each kernel alone with the
-caches left as they are, and each alone after ncu's own flush. docs/timing.md says why a kernel that runs alone is faster when
-it moves memory. Exits with the number of kernels that are outside 2 % (from 50 us) or 5 % (from 5 us) of the range.
+a row, on buffers that were never used before, under `ncu --clock-control none`, each kernel alone (ncu lets none overlap the
+next), with the caches left as they are and after ncu's own flush. docs/timing.md says why a kernel that runs alone is
+faster when it moves memory. Exits with the number of kernels that are outside 2 % (from 50 us) or 5 % (from 5 us) of the
+former.
 """
 
 import argparse
@@ -58,7 +58,6 @@ GROVE_KERNEL(args) {
 
 # Calls the object's kernel on a new pair of buffers each time.
 DRIVER = """
-#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <grove/kernel.h>
@@ -76,7 +75,6 @@ int main(int argc, char** argv) {
   cudaStream_t stream;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   cudaDeviceSynchronize();
-  cudaProfilerStart();
   for (int i = 0; i < calls; ++i) {
     DLTensor in = {}, out = {};
     int64_t shape[1] = {n}, stride[1] = {1};
@@ -89,7 +87,6 @@ int main(int argc, char** argv) {
     if (kernel(&args)) return 3;
   }
   cudaStreamSynchronize(stream);
-  cudaProfilerStop();
   return cudaDeviceSynchronize() != cudaSuccess;
 }
 """
@@ -101,12 +98,9 @@ CASES = [  # (floats, steps)
 
 
 def ncu_seconds(ncu, how, driver, program, n, calls):
-    """Of one call, by gpu__time_duration; 0 where ncu gave nothing. how: "range", "none", "all" (cache control)."""
-    command = [ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv"]
-    if how == "range":
-        command += ["--cache-control", "none", "--replay-mode", "app-range"]
-    else:
-        command += ["--cache-control", how, "-k", "GroveAgree"]
+    """Of one call, by gpu__time_duration; 0 where ncu gave nothing. how: "none", "all" (cache control)."""
+    command = [ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv", "--cache-control", how,
+               "-k", "GroveAgree"]
     done = subprocess.run(command + [driver, program, str(n), str(calls)], capture_output=True, text=True, timeout=120)
     rows = [line for line in done.stdout.splitlines() if line.startswith('"')]
     scale = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1, "second": 1}
@@ -114,7 +108,7 @@ def ncu_seconds(ncu, how, driver, program, n, calls):
     if not values:
         print("ncu", how, "measured nothing:", done.stdout[-300:], done.stderr[-300:])
         return 0.0
-    return values[0] / calls if how == "range" else values[len(values) // 2]
+    return values[len(values) // 2]
 
 
 def main():
@@ -135,7 +129,7 @@ def main():
     with open(driver + ".cu", "w", encoding="utf-8") as file:
         file.write(DRIVER)
     subprocess.run(["nvcc", "-O2", f"-arch={options.arch}", f"-I{include}", driver + ".cu", "-o", driver, "-ldl"], check=True)
-    print(f"{'floats':>12} {'steps':>6} {'calls':>5} | {'judge us':>10} | {'in a row':>10} {'off':>7} | {'alone':>10} {'off':>7} | "
+    print(f"{'floats':>12} {'steps':>6} {'calls':>5} | {'judge us':>10} | {'alone':>10} {'off':>7} | "
           f"{'flushed':>10} {'off':>7} | {'slope us':>10} {'eager us':>9}")
     bad = 0
     for number, (n, steps) in enumerate(CASES[::2] if options.quick else CASES):
@@ -156,14 +150,13 @@ def main():
         timing = result["timing"]
         seconds = timing["baselines"][0]["candidate_median_seconds"]
         calls = max(8, min(60, (8 << 30) // (n * 8 + 1024)))
-        row = ncu_seconds(ncu, "range", driver, program, n, calls)
         alone = ncu_seconds(ncu, "none", driver, program, n, min(calls, 24))
         flushed = ncu_seconds(ncu, "all", driver, program, n, min(calls, 12))
-        off = [seconds / other - 1 if other > 0 else float("nan") for other in (row, alone, flushed)]
-        allowed = 0.02 if row >= 50e-6 else 0.05 if row >= 5e-6 else float("inf")
+        off = [seconds / other - 1 if other > 0 else float("nan") for other in (alone, flushed)]
+        allowed = 0.02 if alone >= 50e-6 else 0.05 if alone >= 5e-6 else float("inf")
         verdict = "" if abs(off[0]) <= allowed else "  OUTSIDE"
         bad += verdict != ""
-        columns = " | ".join(f"{other * 1e6:10.3f} {part * 100:6.2f}%" for other, part in zip((row, alone, flushed), off))
+        columns = " | ".join(f"{other * 1e6:10.3f} {part * 100:6.2f}%" for other, part in zip((alone, flushed), off))
         print(f"{n:12} {steps:6} {timing['calls_per_sample']:5} | {seconds * 1e6:10.3f} | {columns} | "
               f"{timing['slope_seconds'] * 1e6:10.3f} {timing['baselines'][0]['reference_median_seconds'] * 1e6:9.3f}{verdict}",
               flush=True)

@@ -239,7 +239,10 @@ class Program {
     }
     std::vector<std::int64_t> times;
     if (std::string error = device_->Finish(&times); !error.empty()) throw Failure{"run", kind, error};
-    Say({{"type", "done"}, {"claimed_ns", times}});
+    // One claim for the run: the judge's clock runs until this is read.
+    std::int64_t whole = 0;
+    for (std::int64_t time : times) whole += time;
+    Say({{"type", "done"}, {"claimed_ns", order.empty() ? json::array() : json::array({whole})}});
   }
 
   struct Region {

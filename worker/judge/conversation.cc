@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "worker/judge/observation.h"
 
@@ -147,8 +148,8 @@ void Conversation::Close() { channel_.Send({{"type", "close"}}, {}, std::chrono:
 
 void Conversation::TakeClaims(const json& body, std::size_t calls, Reply* reply) const {
   auto claims = body.find("claimed_ns");
-  if (claims == body.end() || !claims->is_array() || claims->size() != calls) {
-    throw Protocol("\"done\" without one claim per call");
+  if (claims == body.end() || !claims->is_array() || (claims->size() != calls && claims->size() != 1)) {
+    throw Protocol("\"done\" without its claims");
   }
   for (const json& claim : *claims) {
     if (!claim.is_number_integer() || claim < 0 || claim > 1000000000000000) throw Protocol("a claim that is no time");
@@ -180,9 +181,14 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
   return reply;
 }
 
-Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, const std::function<void()>& drained,
-                             const std::function<void()>& at_once) {
-  const json request{{"type", "run"}, {"slots", slots}, {"store", "later"}};
+Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t like,
+                             const std::function<void()>& drained, const std::function<void()>& at_once) {
+  json request{{"type", "run"}, {"slots", slots}, {"store", "later"}};
+  if (like > slots.size()) {
+    std::vector<std::size_t> filling(like - slots.size());
+    std::iota(filling.begin(), filling.end(), 0);
+    request["filling"] = filling;
+  }
   const auto begin = Clock::now();
   Send(request);
   LetGo();

@@ -47,7 +47,9 @@ class Conversation {
   // The same, timed. The clock runs from the request until `drained` comes back, which is called at the answer and
   // waits for the device; then, before the candidate is held again, `at_once` is called: whatever still runs there by
   // stealth is to find nothing to work on. A Python candidate keeps what forward returned for Store.
-  Reply RunTimed(const std::vector<std::size_t>& slots, const std::function<void()>& drained,
+  // `like`: the request is as long as that of a run of so many calls, whatever it asks for: an empty run that costs
+  // what asking for a full one does.
+  Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const std::function<void()>& drained,
                  const std::function<void()>& at_once);
   // A Python candidate copies what the last timed run returned for these slots to their outputs, and lets go of the
   // rest. The reply has `outputs` (of the last slot) and `wall`.

@@ -163,9 +163,10 @@ class Evaluator {
     }
     if (!settings_.skip_timing) {
       candidate_ = std::make_unique<CandidateSide>(conversation_, arena_, *values_, ops_, settings_.python_candidate);
-      candidate_->LearnAsking();
     }
     StageDone("inputs");
+    arena_.Map(&conversation_);
+    if (candidate_ != nullptr) candidate_->LearnAsking(timed_slots_);
     arena_.Open(&conversation_, open);
   }
 

@@ -34,12 +34,13 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
     arena_.SetParameters(problem_.reference->Parameters());
     check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits);
     side_ = std::make_unique<CandidateSide>(conversation_, arena_, values, ops_, settings_.python_candidate);
-    side_->LearnAsking();
     nlohmann::json open{{"seed", 42}};
     if (settings_.python_candidate) {
       open["init"] = problem_.reference->InitPickle();
       open["structure"] = problem_.reference->Structure();
     }
+    arena_.Map(&conversation_);
+    side_->LearnAsking(timed_slots);
     arena_.Open(&conversation_, open);
     conversation_.SetStage("check");
     check_->Run(

@@ -105,7 +105,7 @@ std::pair<const char*, std::size_t> CandidateSide::Inputs(std::size_t set) const
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   reply_ = conversation_.RunTimed(
-      sets,
+      sets, sets.empty() ? like_ : 0,
       // The clock stops when work of our own has gone through the device, behind whatever it was still doing.
       [this] { ops_.EmptyRun(); },
       // The last call's inputs first: what is late is late from the end.
@@ -146,7 +146,8 @@ double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   return std::max(0.0, stored.wall - 2 * asking_ - each * static_cast<double>(sets.size()));
 }
 
-void CandidateSide::LearnAsking() {
+void CandidateSide::LearnAsking(std::size_t calls) {
+  like_ = calls;
   constexpr int kTimes = 15;
   std::vector<double> seconds;
   conversation_.HoldBetweenRuns(true);

@@ -79,9 +79,11 @@ class CandidateSide : public Side {
   // A Python candidate copies its outputs now, and may take no longer for it than such copies take.
   double Collect(const std::vector<std::size_t>& sets) override;
 
-  // What asking this process costs, while no code but ours has run in it (docs/timing.md). Called once, before the
-  // program is opened: later nobody could say. Seconds.
-  void LearnAsking();
+  // What asking this process for so many calls costs, while no code but ours has run in it (docs/timing.md). Called
+  // once, when its memory is mapped and before the program is opened: later nobody could say.
+  void LearnAsking(std::size_t calls);
+  // From now on an empty run is asked for as a run of so many calls is.
+  void AskLike(std::size_t calls) { like_ = calls; }
   double asking() const { return asking_; }
 
   const Reply& reply() const { return reply_; }  // of the last run; with `outputs` after Collect
@@ -97,6 +99,7 @@ class CandidateSide : public Side {
   Values& values_;
   bool python_;
   double asking_ = 0;
+  std::size_t like_ = 0;
   std::unique_ptr<SharedBlock> scratch_;
   Reply reply_;
 };

@@ -132,7 +132,7 @@ json Arena::SlotJson(const Slot& slot, std::size_t in, std::size_t out) const {
   return {{"inputs", inputs}, {"outputs", outputs}};
 }
 
-void Arena::Open(Conversation* conversation, const json& more) {
+void Arena::Map(Conversation* conversation) {
   for (std::size_t first = 0; first < regions_.size(); first += wire::kMaxFds) {
     const std::size_t last = std::min<std::size_t>(first + wire::kMaxFds, regions_.size());
     json list = json::array();
@@ -144,6 +144,9 @@ void Arena::Open(Conversation* conversation, const json& more) {
     conversation->Send({{"type", "regions"}, {"first", first}, {"regions", list}}, fds);
     conversation->Receive("ok");
   }
+}
+
+void Arena::Open(Conversation* conversation, const json& more) {
   json open{{"type", "open"}, {"slots", slots_json_}, {"params", params_json_}, {"names", names_json_}};
   open.update(more);
   conversation->Send(open);

@@ -61,7 +61,9 @@ class Arena {
   const Slot& at(std::size_t index) const { return *slots_[index]; }
   std::size_t size() const { return slots_.size(); }
 
-  // Hands everything to the candidate. `more`: further members of the `open` frame.
+  // Hands the memory to the candidate; nothing of its program runs for that.
+  void Map(Conversation* conversation);
+  // Then the slots in it, at which the program is loaded. `more`: further members of the `open` frame.
   void Open(Conversation* conversation, const nlohmann::json& more);
 
   // Writes the inputs of one slot. All of this is queued on the device: Synchronize before a candidate may look.

@@ -252,6 +252,13 @@ void Timing::Run() {
   }
   const double call = ProbeCandidate();
   calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, slots_);
+  candidate_.AskLike(calls_);
+  empty_.clear();
+  for (Series& entry : series_) {
+    if (entry.rival == nullptr) continue;
+    entry.rival->AskLike(entry.calls);
+    entry.other_empty.clear();
+  }
   MeasureAsking(10);
   begin_ = Clock::now();
   verify_spent_ = 0;
@@ -295,6 +302,7 @@ bool Timing::Longer() {
   if (runs_.empty() || calls_ >= slots_) return false;
   if (Median(runs_) - Asking() >= Span(ops_) / 2) return false;
   calls_ = std::min(2 * calls_, slots_);
+  candidate_.AskLike(calls_);
   BeginAnew();
   return true;
 }
