@@ -167,9 +167,6 @@ void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
     }
     if (place.bytes > 0) ops_.Copy(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes);
   }
-  for (const auto& [begin, end] : Gaps(slot->in)) {
-    ops_.Fill(slot->inputs->data() + begin, kGuard, sizeof kGuard, end - begin);
-  }
 }
 
 void Arena::Poison(Slot* slot) {
