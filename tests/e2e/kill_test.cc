@@ -89,6 +89,7 @@ uint64_t Seq(const json& event) { return std::stoull(event["seq"].get<std::strin
 std::map<std::string, std::string> Finished(const std::vector<json>& events) {
   std::map<std::string, std::string> verdicts;
   std::map<std::string, int> leased;
+  std::map<std::string, int> measured_again;  // what would lead its search is, once
   uint64_t last = 0;
   for (const json& event : events) {
     CHECK(Seq(event) > last);
@@ -98,11 +99,16 @@ std::map<std::string, std::string> Finished(const std::vector<json>& events) {
       const std::string kernel = lease["kernel"];
       CHECK(lease["attempt"].get<int>() > leased[kernel]);  // the fencing token grows
       leased[kernel] = lease["attempt"];
-      CHECK(verdicts.count(kernel) == 0);
+      CHECK(measured_again[kernel] == 0);
     }
     if (event.contains("evaluation_finished")) {
       const json& end = event["evaluation_finished"];
       const std::string kernel = end["kernel"];
+      if (end.value("confirmation", false)) {
+        CHECK(verdicts.count(kernel) == 1);
+        CHECK(++measured_again[kernel] == 1);
+        continue;
+      }
       CHECK(verdicts.count(kernel) == 0);
       if (end.value("attempt", 0) > 0) CHECK(end["attempt"] == leased[kernel]);
       verdicts[kernel] = end["result"]["verdict"];
