@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kWholeCorpus = 1500;  // seconds; two minutes on two processors that have nothing else to do
+constexpr double kClasses = 1200;  // seconds; two minutes on two processors that have nothing else to do
 
 bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -19,9 +19,13 @@ std::string Manifest(const std::string& id, const std::string& more) {
          more;
 }
 
-TEST_CASE("Every known trick is stopped on the CPU and no honest kernel is rejected", "[audit][corpus]") {
+// The classes that verdicts decide and not times: those are for a machine that has nothing else to do (`grove audit`).
+TEST_CASE("Every known trick with results, kernels and builds is stopped on the CPU", "[audit][corpus]") {
   Scene scene;
-  const Ended ended = scene.StartGrove({"audit", "--device", "cpu", "--json"})->Wait(kWholeCorpus);
+  const Ended ended = scene
+                          .StartGrove({"audit", "--device", "cpu", "--class", "semantics", "--class", "fake", "--class",
+                                       "build", "--json"})
+                          ->Wait(kClasses);
   const json document = json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
   INFO(ended.err);
   REQUIRE(document.is_object());
@@ -35,7 +39,6 @@ TEST_CASE("Every known trick is stopped on the CPU and no honest kernel is rejec
   }
   CHECK(ended.code == 0);
   CHECK(document["exploits"]["cases"].get<int>() >= 70);
-  CHECK(document["controls"]["cases"].get<int>() >= 30);
 }
 
 TEST_CASE("A trick that works and an honest kernel that is rejected are named, and the audit fails", "[audit]") {
