@@ -186,7 +186,8 @@ SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::
       disk.status.ok() && disk.ending.limit == "disk_bytes" && shm.status.ok() && shm.ending.limit == "disk_bytes",
       absl::StrCat("64 MiB asked of 8 MiB: /tmp ", Describe(disk), ", /dev/shm ", Describe(shm)));
   // Not required: without it nothing is unsafe, but a candidate can compute ahead of the question while it is timed.
-  report.layers.push_back(TryHold(host, probe));
+  report.layers.push_back(runs ? TryHold(host, probe)
+                               : LayerState{"hold", "", false, false, "no program ran that could be held"});
   return report;
 }
 
