@@ -340,6 +340,50 @@ TEST_CASE("Without control groups the supervisor keeps memory, processes and pro
     CHECK(e.kind == Ending::Kind::kLimit);
     CHECK(e.limit == "processes");
   }
+  SECTION("processes that are gone before anyone looks") {
+    if (!host->asks_at_forks()) {
+      WARN("this kernel does not ask at forks, or a listener above us has the place");
+      return;
+    }
+    SandboxSpec spec = Spec({"fork", "200"});
+    spec.bounds.processes = 20;
+    spec.tick = absl::Minutes(10);
+    const Ending e = run(std::move(spec));
+    CHECK(e.kind == Ending::Kind::kLimit);
+    CHECK(e.limit == "processes");
+    CHECK(e.limit_set == 20);
+  }
+  SECTION("as many processes as are allowed, and any number one after another") {
+    // Pid 1 of the sandbox and the shell are two of them.
+    SandboxSpec spec = Shell(
+        "for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; i=0; while [ $i -lt 100 ]; do (exit 3); i=$((i+$?-2)); done; "
+        "echo $i; kill $(jobs -p)");
+    spec.bounds.processes = 11;
+    const Ending e = run(std::move(spec));
+    INFO(e.err << " limit " << e.limit);
+    CHECK(e.kind == Ending::Kind::kExited);
+    CHECK(e.out == "100\n");
+  }
+  SECTION("a limit that is lowered later") {
+    if (!host->asks_at_forks()) return;
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    SandboxSpec spec = Shell("read line <&3; for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; kill $(jobs -p)");
+    spec.fds = {{ends[0], 3}};
+    spec.tick = absl::Minutes(10);
+    auto process = SandboxedProcess::Start(host, spec);
+    close(ends[0]);
+    REQUIRE(process.ok());
+    Bounds bounds = spec.bounds;
+    bounds.processes = 6;
+    (*process)->SetBounds(bounds);
+    REQUIRE(write(ends[1], "go\n", 3) == 3);
+    close(ends[1]);
+    const Ending& e = (*process)->Wait();
+    CHECK(e.kind == Ending::Kind::kLimit);
+    CHECK(e.limit == "processes");
+    CHECK(e.limit_set == 6);
+  }
   SECTION("processor time") {
     SandboxSpec spec = Spec({"spin"});
     spec.bounds.cpu_seconds = 0.3;

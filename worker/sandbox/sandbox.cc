@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -32,6 +33,7 @@
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "worker/sandbox/fork_gate.h"
 #include "worker/sandbox/limits.h"
 #include "worker/sandbox/seccomp.h"
 #include "worker/sandbox/spawn.h"
@@ -377,6 +379,12 @@ std::pair<int, std::string> RunQuietly(const std::vector<std::string>& argv, abs
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text.Text()};
 }
 
+// A program that gets its rights from its file would lose them by the filter of the fork gate.
+bool HasSetUserId(const std::string& program) {
+  struct stat info {};
+  return stat(program.c_str(), &info) == 0 && (info.st_mode & S_ISUID) != 0;
+}
+
 std::string FindOnPath(const std::string& name) {
   const char* path = getenv("PATH");
   for (absl::string_view folder : absl::StrSplit(path == nullptr ? "/usr/bin:/bin" : path, ':', absl::SkipEmpty())) {
@@ -401,6 +409,7 @@ absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& 
   // bubblewrap may end before it has reaped pid 1 of the sandbox: that orphan comes to us then, and not to an init
   // which, in a container, may be a program that reaps nobody.
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  host->asks_at_forks_ = !host->cgroups_->pids() && ForkGate::Works();
   GROVE_ASSIGN_OR_RETURN(host->seccomp_fd_, CompileSeccompFilter());
   std::vector<std::string> places;
   if (!options.bwrap.empty()) {
@@ -422,6 +431,7 @@ absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& 
       const auto [code, err] = RunQuietly(argv, absl::Seconds(30));
       if (code == 0) {
         host->bwrap_ = bwrap;
+        if (HasSetUserId(bwrap) && geteuid() != 0) host->asks_at_forks_ = false;
         host->user_namespace_ = user;
         host->namespace_evidence_ =
             absl::StrCat(bwrap, user ? ": user, pid, net, ipc, uts, mount namespaces"
@@ -554,9 +564,21 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     }
   }
 
+  Fd gate_ours, gate_theirs;
+  if (p.host_->asks_at_forks()) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+      return ErrnoStatus(errno, "cannot make a socket pair");
+    }
+    gate_ours.Set(sockets[0]);
+    gate_theirs.Set(sockets[1]);
+    request.fork_gate = gate_theirs.get();
+  }
   absl::StatusOr<pid_t> pid = Spawn(request);
   if (!pid.ok()) return pid.status();
   p.monitor_pid_ = *pid;
+  // bubblewrap itself forks, so there must be someone to answer from here on.
+  if (gate_ours.get() >= 0) p.fork_gate_ = ForkGate::FromChild(gate_ours.get(), [&p] { p.Wake(); });
   p.monitor_pidfd_ = PidfdOpen(*pid);
   p.started_ = absl::Now();
   out_write.Close();
@@ -566,6 +588,11 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   p.out_fd_ = out_read.release();
   p.err_fd_ = err_read.release();
   // From here on the destructor kills and reaps.
+  const auto count_forks = [&p, wrapped] {
+    if (p.fork_gate_ == nullptr) return;
+    p.fork_gate_->Begin(p.bounds_.processes,
+                        [inner = p.inner_pid_, wrapped] { return SumProcesses(inner, wrapped).pids; });
+  };
 
   if (wrapped) {
     const absl::Time deadline = absl::Now() + kSetUpTimeout;
@@ -610,6 +637,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     if (p.tmp_fd_ < 0) return failed("its /tmp cannot be opened");
     for (const auto& [path, content] : p.spec_.files) GROVE_RETURN_IF_ERROR(WriteBelow(p.tmp_fd_, path, content));
     p.started_ = absl::Now();
+    count_forks();
     if (write(block_write.get(), "x", 1) != 1) return failed("it was gone before it was let go");
   } else {
     p.inner_pid_ = p.monitor_pid_;
@@ -622,6 +650,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
       return absl::InternalError("the program ended before it was let go");
     }
     GROVE_RETURN_IF_ERROR(p.cgroup_->Add(p.inner_pid_));
+    count_forks();
     kill(p.inner_pid_, SIGCONT);
   }
   p.bounds_from_ = p.started_;
@@ -662,6 +691,7 @@ SandboxedProcess::~SandboxedProcess() {
     while (waitpid(monitor_pid_, &status, 0) < 0 && errno == EINTR) {
     }
   }
+  fork_gate_.reset();  // before the descriptor by which it wakes
   cgroup_.reset();
   for (int fd : {monitor_pidfd_, inner_pidfd_, out_fd_, err_fd_, wake_fd_, tmp_fd_, shm_fd_}) {
     if (fd >= 0) close(fd);
@@ -677,6 +707,10 @@ void SandboxedProcess::Kill() {
     std::lock_guard<std::mutex> lock(mutex_);
     kill_requested_ = true;
   }
+  Wake();
+}
+
+void SandboxedProcess::Wake() {
   const uint64_t one = 1;
   (void)!write(wake_fd_, &one, sizeof(one));
 }
@@ -710,8 +744,8 @@ void SandboxedProcess::SetBounds(const Bounds& bounds) {
     cpu_from_ = std::max(0.0, usage.cpu_seconds);
   }
   (void)cgroup_->SetLimits(bounds.memory_bytes, bounds.processes);
-  const uint64_t one = 1;
-  (void)!write(wake_fd_, &one, sizeof(one));
+  if (fork_gate_ != nullptr) fork_gate_->SetLimit(bounds.processes);
+  Wake();
 }
 
 absl::StatusOr<std::string> SandboxedProcess::ReadTmpFile(const std::string& path, int64_t max_bytes) {
@@ -784,6 +818,7 @@ void SandboxedProcess::Supervise() {
       }
       if (usage.cpu_seconds < 0) usage.cpu_seconds = sum.cpu_seconds;
     }
+    if (fork_gate_ != nullptr && fork_gate_->refused()) usage.pids_refused = 1;
     ending.memory_peak_bytes = std::max(ending.memory_peak_bytes, usage.memory_peak_bytes);
     ending.pids_peak = std::max<int>(ending.pids_peak, static_cast<int>(usage.pids));
     ending.cpu_seconds = std::max(ending.cpu_seconds, usage.cpu_seconds);
@@ -827,7 +862,8 @@ void SandboxedProcess::Supervise() {
       kill_now = kill_requested_;
     }
     if (kill_now && !cause.has_value()) cause = Ending::Kind::kKilled;
-    if (!cause.has_value() && absl::Now() - last_check >= tick) {
+    const bool refused = fork_gate_ != nullptr && fork_gate_->refused();
+    if (!cause.has_value() && (refused || absl::Now() - last_check >= tick)) {
       last_check = absl::Now();
       measure(bounds, from, false);
     }

@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "worker/sandbox/cgroup.h"
+#include "worker/sandbox/fork_gate.h"
 
 namespace grove::sandbox {
 
@@ -41,6 +42,8 @@ class SandboxHost {
   bool user_namespace() const { return user_namespace_; }
   const std::string& namespace_evidence() const { return namespace_evidence_; }
   CgroupHost& cgroups() { return *cgroups_; }
+  // Without a control group that counts processes: the kernel asks at every fork. False: they are counted now and then.
+  bool asks_at_forks() const { return asks_at_forks_; }
   int seccomp_fd() const { return seccomp_fd_; }  // the compiled filter; each use takes its own copy
 
  private:
@@ -50,6 +53,7 @@ class SandboxHost {
   std::string namespace_evidence_;
   std::unique_ptr<CgroupHost> cgroups_;
   int seccomp_fd_ = -1;
+  bool asks_at_forks_ = false;
 };
 
 struct Bounds {
@@ -174,11 +178,13 @@ class SandboxedProcess {
   SandboxedProcess() = default;
   void Supervise();
   void HardKill();
+  void Wake();  // the supervisor
 
   std::shared_ptr<SandboxHost> host_;
   SandboxSpec spec_;
   std::unique_ptr<Cgroup> cgroup_;
-  pid_t monitor_pid_ = -1;  // our child: bubblewrap, or the program itself without it
+  std::unique_ptr<ForkGate> fork_gate_;  // null unless host_->asks_at_forks()
+  pid_t monitor_pid_ = -1;               // our child: bubblewrap, or the program itself without it
   pid_t inner_pid_ = -1;
   int monitor_pidfd_ = -1, inner_pidfd_ = -1;
   int out_fd_ = -1, err_fd_ = -1, wake_fd_ = -1;

@@ -177,7 +177,10 @@ SelfTestReport RunSelfTest(const std::shared_ptr<SandboxHost>& host, const std::
       memory.status.ok() && memory.ending.kind == Ending::Kind::kLimit && memory.ending.limit == "memory_bytes",
       absl::StrCat("512 MiB asked of 64 MiB: ", Describe(memory)));
   const Ran forks = Run(host, ProbeSpec(probe, {"fork", "200"}));
-  add("processes", host->cgroups().pids() ? host->cgroups().evidence() : "watched by the supervisor",
+  add("processes",
+      host->cgroups().pids()  ? host->cgroups().evidence()
+      : host->asks_at_forks() ? "asked at every fork (seccomp)"
+                              : "watched by the supervisor",
       forks.status.ok() && forks.ending.kind == Ending::Kind::kLimit && forks.ending.limit == "processes",
       absl::StrCat("200 processes asked of 32: ", Describe(forks)));
   const Ran disk = Run(host, ProbeSpec(probe, {"fill", "/tmp/full", absl::StrCat(64 * kMiB)}));

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <future>
 #include <mutex>
@@ -20,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
+#include "worker/sandbox/fork_gate.h"
 
 namespace grove::sandbox {
 namespace {
@@ -32,6 +35,11 @@ struct ChildPlan {
   std::vector<std::pair<int, rlim_t>> rlimits;
   bool new_session = true;
   std::vector<sock_filter> filter;
+  int fork_gate = -1;
+  sock_fprog fork_filter{};
+  alignas(cmsghdr) char fork_control[CMSG_SPACE(sizeof(int))] = {};
+  iovec fork_part{};
+  msghdr fork_message{};
   int null_fd = -1;
   int first_free_fd = 0;  // above every target
   volatile int error = 0;
@@ -47,6 +55,18 @@ struct ChildPlan {
   syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (plan.new_session) syscall(SYS_setsid);
   syscall(SYS_umask, 022);
+  if (plan.fork_gate >= 0) {
+    syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    const int listener = static_cast<int>(
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &plan.fork_filter));
+    if (listener >= 0) {
+      memcpy(CMSG_DATA(reinterpret_cast<cmsghdr*>(plan.fork_control)), &listener, sizeof(listener));
+      if (syscall(SYS_sendmsg, plan.fork_gate, &plan.fork_message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        plan.error = errno;
+        syscall(SYS_exit_group, 127);
+      }
+    }
+  }
   // Sources go out of the way first, so that a target never overwrites a source that is still needed.
   for (auto& [ours, theirs] : plan.fds) {
     const int moved = static_cast<int>(syscall(SYS_fcntl, ours, F_DUPFD_CLOEXEC, plan.first_free_fd));
@@ -116,6 +136,20 @@ absl::StatusOr<pid_t> SpawnHere(const SpawnRequest& request) {
       close(plan.null_fd);
       return absl::InternalError("cannot read the system call filter");
     }
+  }
+  if (request.fork_gate >= 0) {
+    plan.fork_gate = request.fork_gate;
+    const std::vector<sock_filter>& filter = ForkGate::Filter();
+    plan.fork_filter = {static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
+    plan.fork_part = {&plan.fork_control, 1};  // one byte, whichever
+    plan.fork_message.msg_iov = &plan.fork_part;
+    plan.fork_message.msg_iovlen = 1;
+    plan.fork_message.msg_control = plan.fork_control;
+    plan.fork_message.msg_controllen = sizeof(plan.fork_control);
+    cmsghdr* header = CMSG_FIRSTHDR(&plan.fork_message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
   }
   const pid_t pid = vfork();
   if (pid == 0) RunChild(plan);

@@ -20,6 +20,10 @@ struct SpawnRequest {
   std::vector<std::pair<int, rlim_t>> rlimits;  // (RLIMIT_x, soft and hard)
   bool new_session = true;
   int seccomp_filter_fd = -1;  // a BPF program to install in the child itself; only for sandboxes without bubblewrap
+  // A socket over which the child sends the listener of ForkGate::Filter, which it installs before it becomes the
+  // program (with no_new_privs, so not for a program that lives by its set-user-id bit). Where that is not possible it
+  // sends nothing and goes on. Whoever sets it must answer: the program's first fork waits.
+  int fork_gate = -1;
 };
 
 // Starts it with every signal at its default and unblocked, and every other descriptor closed. The child dies with this
