@@ -137,6 +137,10 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
          "same (default): no less than the reference's; reduced[,TOL]: any whose rms error is at most TOL of the "
          "output's (default 1e-2)")
       ->type_name("POLICY");
+  app->add_option("--work", flags->work,
+                  "Whose code may do the work, decided from what ran: anything (default), libraries (own kernels and "
+                  "vendors' libraries, no torch), own_kernels (nothing else)")
+      ->type_name("POLICY");
   app->add_option("--distributions", flags->distributions,
                   "Values to check on beside the problem's own: scaled,shifted,sparse,outliers (default: all, with the "
                   "scaled rule)")
@@ -312,6 +316,7 @@ class Parser {
                 "  grove eval softmax.py mine.cu\n"
                 "  grove eval softmax.py a.cpp b.cpp --device cpu --json\n"
                 "  grove eval softmax.py model_new.py --tolerance 1e-2,1e-2 --baseline all\n"
+                "  grove eval softmax.py model_new.py --work own_kernels     is it its own work, or torch's?\n"
                 "  grove eval softmax.py slow.cu --limit run_wall_seconds=2m --limit memory_bytes=8GiB",
                 [this](const Context& context) { return RunEval(context, values_.eval); });
     command->add_option("PROBLEM", e.problem, "KernelBench .py file, or native .toml")->required()->type_name("");
@@ -554,6 +559,8 @@ CompletionCommand Describe(const CLI::App* app, const std::vector<CompletionOpti
       {"--device", {"auto", "cpu", "cuda"}},
       {"--format", {"text", "json", "dot"}},
       {"--baseline", {"eager", "compile", "all"}},
+      {"--work", WorkPolicyNames()},
+      {"--precision", {"same", "reduced"}},
       {"--generator", {"catalogue", "openai", "replay:"}},
       {"--tolerance", {"scaled", "1e-2,1e-2", "1e-4,1e-4"}},
       {"--state", {"running", "paused", "done", "cancelled", "failed"}},

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "clients/cli/suggest.h"
+#include "clients/cli/text.h"
 
 namespace grove::cli {
 namespace {
@@ -114,6 +115,24 @@ absl::Status ParsePrecision(absl::string_view text, v1::EvaluationOptions* optio
   options->set_precision(v1::PRECISION_POLICY_REDUCED);
   options->set_precision_tolerance(tolerance);
   return absl::OkStatus();
+}
+
+std::vector<std::string> WorkPolicyNames() {
+  std::vector<std::string> names;
+  for (int i = v1::WORK_POLICY_ANYTHING; i <= v1::WorkPolicy_MAX; ++i) {
+    names.push_back(WorkPolicyName(static_cast<v1::WorkPolicy>(i)));
+  }
+  return names;
+}
+
+absl::StatusOr<v1::WorkPolicy> ParseWork(absl::string_view text) {
+  if (text.empty()) return v1::WORK_POLICY_UNSPECIFIED;
+  const std::vector<std::string> names = WorkPolicyNames();
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("--work: '", text, "' is not one of ", absl::StrJoin(names, ", ")));
+  }
+  return static_cast<v1::WorkPolicy>(v1::WORK_POLICY_ANYTHING + (found - names.begin()));
 }
 
 absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts) {

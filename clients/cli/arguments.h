@@ -23,6 +23,10 @@ absl::StatusOr<v1::Tolerance> ParseTolerance(absl::string_view text);
 // --precision same | reduced[,TOL]; "" leaves the options as they are
 absl::Status ParsePrecision(absl::string_view text, v1::EvaluationOptions* options);
 
+// --work anything | libraries | own_kernels, the names of v1::WorkPolicy; "" is UNSPECIFIED
+absl::StatusOr<v1::WorkPolicy> ParseWork(absl::string_view text);
+std::vector<std::string> WorkPolicyNames();  // from WORK_POLICY_ANYTHING on, in the enum's order
+
 // --distributions, each given,scaled,shifted,sparse,outliers in any number
 absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts);
 

@@ -205,7 +205,7 @@ void ReadOptions(Reader* reader, v1::EvaluationOptions* options, bool* timing) {
   double precision_tolerance = 0, min_time = 0.05, max_time = 1;
   reader->Real("precision_tolerance", &precision_tolerance);
   options->set_precision_tolerance(precision_tolerance);
-  reader->Word("work", {"anything", "libraries", "own_kernels"},
+  reader->Word("work", WorkPolicyNames(),
                [&](size_t i) { options->set_work(static_cast<v1::WorkPolicy>(v1::WORK_POLICY_ANYTHING + i)); });
   reader->Word("cache", {"cold", "warm"},
                [&](size_t i) { options->set_cache(static_cast<v1::CachePolicy>(v1::CACHE_POLICY_COLD + i)); });

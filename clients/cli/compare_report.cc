@@ -73,7 +73,8 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
       absl::StrAppend(&out, Field("compiler", ""),
                       Excerpt(result.rival().build().log(), 20, "    ", absl::StrCat("grove show ", kernel.id())));
     }
-    absl::StrAppend(&out, Field("so", absl::StrCat(name, " is correct, and there is nothing to compare it with")));
+    absl::StrAppend(&out, Field("so", absl::StrCat(name, " is correct, and there is nothing to compare it with")),
+                    RenderWork(result.work(), /*all=*/false));
     return out;
   }
   const std::string verdict = ComparisonName(timing->comparison());
@@ -116,6 +117,7 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                                  " ", ComparisonName(baseline.comparison()), "; ", rival,
                                  absl::StrFormat(" %.3gx by the medians", RivalSpeedup(baseline, *timing)))));
   }
+  absl::StrAppend(&out, RenderWork(result.work(), /*all=*/false));
   if (result.has_device()) absl::StrAppend(&out, Field("device", DeviceLine(result.device())));
   return out;
 }

@@ -21,6 +21,7 @@ struct EvaluationFlags {
   int trials = 0;
   std::string tolerance;  // empty = the problem's own, else scaled
   std::string precision;  // empty = same
+  std::string work;       // empty = anything
   std::vector<std::string> distributions;
   bool only_given_inputs = false;
   std::string baseline = "eager";

@@ -176,6 +176,33 @@ std::string LineageLine(const v1::TreeNode& node) {
 
 }  // namespace
 
+std::string RenderWork(const v1::WorkReport& work, bool all) {
+  const bool asked = work.policy() != v1::WORK_POLICY_UNSPECIFIED && work.policy() != v1::WORK_POLICY_ANYTHING;
+  // Without a policy nothing was decided: who looks at one kernel sees what was loaded.
+  if (!asked && (!all || work.libraries().empty())) return "";
+  std::vector<std::string> parts;
+  if (asked && work.own_share() > 0) parts.push_back(absl::StrFormat("%.0f %% its own", 100 * work.own_share()));
+  if (!work.libraries().empty()) {
+    constexpr int kShown = 4;
+    const int shown = all ? work.libraries_size() : std::min(kShown, work.libraries_size());
+    std::vector<std::string> names;
+    for (int i = 0; i < shown; ++i) names.push_back(OneLine(work.libraries(i)));
+    const int more = work.libraries_size() - shown;
+    parts.push_back(
+        absl::StrCat("loaded ", absl::StrJoin(names, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : ""));
+  }
+  if (!work.how().empty()) parts.push_back(absl::StrCat("seen by ", OneLine(work.how())));
+  std::string out =
+      Field("work", absl::StrCat(WorkPolicyName(work.policy()), parts.empty() ? "" : ": ", absl::StrJoin(parts, "; ")));
+  constexpr int kKernels = 3;
+  for (int i = 0; i < work.kernels_size() && (all || i < kKernels); ++i) {
+    const v1::KernelProfile& kernel = work.kernels(i);
+    absl::StrAppend(&out, Field("", absl::StrFormat("%3.0f %% %s %s", 100 * kernel.share(),
+                                                    kernel.own() ? "own  " : "other", OneLine(kernel.name()))));
+  }
+  return out;
+}
+
 std::string KernelVerdictLine(const v1::KernelNode& kernel) {
   std::string line = VerdictName(kernel.result().verdict());
   if (const v1::BaselineTiming* timing = RankingTiming(kernel.result())) {
@@ -206,6 +233,7 @@ std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style) {
   AppendTiming(result.timing(), &out);
   AppendFloor(result.floor(), &out);
   AppendCorrectness(result.correctness(), &out);
+  absl::StrAppend(&out, RenderWork(result.work(), /*all=*/false));
   AppendFault(result.fault(), see_all, &out);
   if (result.reused()) {
     absl::StrAppend(&out, Field("reused", "the result of an equal evaluation: nothing was run or measured this time"));
@@ -256,6 +284,7 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   AppendTiming(result.timing(), &out);
   AppendFloor(result.floor(), &out);
   AppendCorrectness(result.correctness(), &out);
+  absl::StrAppend(&out, RenderWork(result.work(), /*all=*/true));
   AppendFault(result.fault(), "", &out);
   AppendBuild(result.build(), 100000, "", &out);
   if (result.has_device()) absl::StrAppend(&out, Field("device", DeviceLine(result.device())));

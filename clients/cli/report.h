@@ -28,6 +28,10 @@ std::string RenderWorkers(absl::Span<const v1::WorkerStatus> workers);
 std::string RenderBank(absl::Span<const v1::BankEntry> entries, int64_t now_unix_nanos);
 std::string RenderBankEntry(const v1::BankEntry& entry, const Style& style);
 
+// Whose work it was, by the job's policy: own share, libraries loaded, the longest kernels or operators seen and how
+// they were seen; `all` of them, and what was loaded where the job has no policy. Empty when there is nothing to tell.
+std::string RenderWork(const v1::WorkReport& work, bool all);
+
 // "CORRECT 3.42x [3.31, 3.55]", "WRONG".
 std::string KernelVerdictLine(const v1::KernelNode& kernel);
 

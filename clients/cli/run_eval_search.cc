@@ -268,6 +268,9 @@ absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlag
     *options.mutable_tolerance() = *tolerance;
   }
   if (absl::Status parsed = ParsePrecision(flags.precision, &options); !parsed.ok()) return parsed;
+  auto work = ParseWork(flags.work);
+  if (!work.ok()) return work.status();
+  options.set_work(*work);
   auto distributions = ParseDistributions(flags.distributions);
   if (!distributions.ok()) return distributions.status();
   for (v1::InputDistribution distribution : *distributions) options.add_distributions(distribution);

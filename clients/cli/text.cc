@@ -119,6 +119,11 @@ std::string BaselineName(v1::Baseline baseline) {
   return baseline == v1::BASELINE_COMPILE ? "torch.compile" : baseline == v1::BASELINE_RIVAL ? "the rival" : "eager";
 }
 
+std::string WorkPolicyName(v1::WorkPolicy policy) {
+  if (!v1::WorkPolicy_IsValid(policy) || policy == v1::WORK_POLICY_UNSPECIFIED) policy = v1::WORK_POLICY_ANYTHING;
+  return absl::AsciiStrToLower(absl::StripPrefix(v1::WorkPolicy_Name(policy), "WORK_POLICY_"));
+}
+
 std::string DeviceLine(const v1::DeviceInfo& device) {
   if (device.name().empty() && device.arch().empty()) return "-";
   std::string line = device.name().empty() ? DeviceKindName(device.kind()) : OneLine(device.name());

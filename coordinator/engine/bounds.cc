@@ -112,6 +112,14 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
       Cut(baseline.mutable_unavailable(), 256);
     }
   }
+  if (result.has_work()) {
+    v1::WorkReport* work = result.mutable_work();
+    Cut(work->mutable_how(), 256);
+    Keep(work->mutable_kernels(), 8);
+    Keep(work->mutable_libraries(), 16);
+    for (v1::KernelProfile& kernel : *work->mutable_kernels()) Cut(kernel.mutable_name(), 128);
+    for (std::string& library : *work->mutable_libraries()) Cut(&library, 64);
+  }
   if (result.has_rival()) {
     Cut(result.mutable_rival()->mutable_reason(), 512);
     Cut(result.mutable_rival()->mutable_name(), 256);

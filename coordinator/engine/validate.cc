@@ -69,6 +69,10 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
     return Bad("options.precision", absl::StrCat("unknown value ", static_cast<int>(options.precision())),
                "use SAME or REDUCED");
   }
+  if (!v1::WorkPolicy_IsValid(options.work())) {
+    return Bad("options.work", absl::StrCat("unknown value ", static_cast<int>(options.work())),
+               "use ANYTHING, LIBRARIES or OWN_KERNELS");
+  }
   if (options.precision() != v1::PRECISION_POLICY_REDUCED && options.precision_tolerance() != 0) {
     return Bad("options.precision_tolerance", "is given, but the precision is SAME", "use REDUCED, or leave it out");
   }

@@ -147,6 +147,11 @@ std::string ProblemText(const Context& context) {
         "The error is measured against the magnitude of the result, as fits the output's dtype; a different "
         "order of summation passes, a lower precision than the reference's may not.\n");
   }
+  if (context.options.work() == v1::WORK_POLICY_OWN_KERNELS) {
+    absl::StrAppend(&out, "The work must be done by your own kernels alone: no library of any vendor, no torch.\n");
+  } else if (context.options.work() == v1::WORK_POLICY_LIBRARIES) {
+    absl::StrAppend(&out, "Vendors' libraries may be called besides your own kernels, torch's operators may not.\n");
+  }
   return out;
 }
 

@@ -89,6 +89,9 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
   if (!v1::PrecisionPolicy_IsValid(options.precision())) {
     return Invalid("options.precision is unknown; known are SAME and REDUCED");
   }
+  if (!v1::WorkPolicy_IsValid(options.work())) {
+    return Invalid("options.work is unknown; known are ANYTHING, LIBRARIES and OWN_KERNELS");
+  }
   if (options.distributions_size() > 8) {
     return Invalid("options.distributions has ", options.distributions_size(), " entries; at most 8 are accepted");
   }

@@ -120,6 +120,11 @@ TEST_CASE("Devices, baselines and generators know their words", "[cli]") {
   CHECK(ParseBaselines("all")->size() == 2);
   CHECK(ParseBaselines("all")->front() == v1::BASELINE_EAGER);
   CHECK_FALSE(ParseBaselines("jit").ok());
+  CHECK(*ParseWork("") == v1::WORK_POLICY_UNSPECIFIED);
+  CHECK(*ParseWork("anything") == v1::WORK_POLICY_ANYTHING);
+  CHECK(*ParseWork("libraries") == v1::WORK_POLICY_LIBRARIES);
+  CHECK(*ParseWork("own_kernels") == v1::WORK_POLICY_OWN_KERNELS);
+  CHECK(ParseWork("own").status().message() == "--work: 'own' is not one of anything, libraries, own_kernels");
   CHECK(ParseGenerator("catalogue")->kind == v1::GENERATOR_KIND_CATALOGUE);
   CHECK(ParseGenerator("openai")->kind == v1::GENERATOR_KIND_OPENAI);
   CHECK(ParseGenerator("replay:a.jsonl")->recording_file == "a.jsonl");

@@ -162,7 +162,7 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   const ProgramResult result =
       home.Run({"eval", home.Path("problem.py"), home.Path("a.cpp"), home.Path("b.cpp"), "--json", "--coordinator",
                 server.address(), "--trials", "7", "--tolerance", "1e-2,1e-3", "--baseline", "all", "--limit",
-                "memory_bytes=1GiB", "--keep-samples"});
+                "memory_bytes=1GiB", "--keep-samples", "--work", "own_kernels", "--reuse"});
   CHECK(result.exit_code == 13);
   const json document = json::parse(result.out);
   CHECK(document["schema"] == "grove.v1/eval");
@@ -177,6 +177,35 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   CHECK(options.baselines_size() == 2);
   CHECK(options.limits().memory_bytes() == 1 << 30);
   CHECK(options.keep_samples());
+  CHECK(options.work() == v1::WORK_POLICY_OWN_KERNELS);
+  CHECK(options.reuse_result());
+}
+
+TEST_CASE("Without its flags a job asks for no policy and for no earlier result", "[command]") {
+  Home home;
+  FakeCoordinator server;
+  SetEval(&server, {v1::VERDICT_CORRECT});
+  home.Run({"eval", home.Path("problem.py"), home.Path("a.cpp"), "--coordinator", server.address()});
+  REQUIRE(server.submitted().size() == 1);
+  CHECK(server.submitted()[0].spec().eval().options().work() == v1::WORK_POLICY_UNSPECIFIED);
+  CHECK_FALSE(server.submitted()[0].spec().eval().options().reuse_result());
+}
+
+TEST_CASE("A policy of work is told with every kind of job, and no other word is one", "[command]") {
+  Home home;
+  FakeCoordinator server;
+  SetSearch(&server, true);
+  home.Run({"search", home.Path("problem.py"), "--work", "libraries", "--coordinator", server.address()});
+  REQUIRE(server.submitted().size() == 1);
+  CHECK(server.submitted()[0].spec().search().options().work() == v1::WORK_POLICY_LIBRARIES);
+  SetEval(&server, {v1::VERDICT_CORRECT});
+  home.Run({"compare", home.Path("problem.py"), home.Path("a.cpp"), home.Path("b.cpp"), "--work", "own_kernels",
+            "--coordinator", server.address()});
+  REQUIRE(server.submitted().size() == 2);
+  CHECK(server.submitted()[1].spec().eval().options().work() == v1::WORK_POLICY_OWN_KERNELS);
+  const ProgramResult wrong = home.Run({"eval", home.Path("problem.py"), home.Path("a.cpp"), "--work", "mine"});
+  CHECK(wrong.exit_code == 2);
+  CHECK(absl::StrContains(wrong.err, "'mine' is not one of anything, libraries, own_kernels"));
 }
 
 TEST_CASE("search prints tree, best kernel and where things are, and records its model's answers", "[command]") {

@@ -34,6 +34,10 @@ TEST_CASE("bash completes commands, options and values from the parser's own tre
   CHECK(Complete({"grove", "search", "x.py", "--no-"}) == "--no-bank --no-color");
   CHECK(Complete({"grove", "eval", "--baseline", ""}) == "eager compile all");
   CHECK(Complete({"grove", "eval", "--baseline", "=", "c"}) == "compile");
+  CHECK(Complete({"grove", "eval", "--wo"}) == "--work");
+  CHECK(Complete({"grove", "compare", "--work", ""}) == "anything libraries own_kernels");
+  CHECK(Complete({"grove", "search", "--work", "own"}) == "own_kernels");
+  CHECK(Complete({"grove", "eval", "--reu"}) == "--reuse");
   CHECK(Complete({"grove", "--json", "tree", "j-x", "--format", "d"}) == "dot");
   CHECK(Complete({"grove", "eval", "--limit", "run_"}) == "run_wall_seconds= run_cpu_seconds=");
   CHECK(Complete({"grove", "completion", ""}) == "bash zsh");

@@ -23,6 +23,33 @@ TEST_CASE("A correct evaluation has its speedup with interval, baseline, medians
         "  device     Test CPU (x86-64/avx2), torch 1.13.1\n");
 }
 
+TEST_CASE("Whose work it was is told where the job has a policy", "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  v1::WorkReport* work = result.mutable_work();
+  for (const char* library : {"liba.so", "libb.so", "libc.so", "libd.so", "libe.so"}) work->add_libraries(library);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.py", result), Style()), "  work "));
+  CHECK(absl::StrContains(RenderKernelNode(Named("k.py", result), {}, Style()),
+                          "  work       anything: loaded liba.so, libb.so, libc.so, libd.so, libe.so\n"));
+  work->set_policy(v1::WORK_POLICY_OWN_KERNELS);
+  work->set_own_share(0.975);
+  work->set_how("a profiler");
+  for (int i = 0; i < 5; ++i) {
+    v1::KernelProfile* kernel = work->add_kernels();
+    kernel->set_name("kernel" + std::to_string(i));
+    kernel->set_share(0.5 / (i + 1));
+    kernel->set_own(i != 1);
+  }
+  const std::string text = RenderEvaluation(Named("k.py", result), Style());
+  CHECK(absl::StrContains(text,
+                          "  work       own_kernels: 98 % its own; loaded liba.so, libb.so, libc.so, libd.so and 1 "
+                          "more; seen by a profiler\n"
+                          "              50 % own   kernel0\n"
+                          "              25 % other kernel1\n"
+                          "              17 % own   kernel2\n"));
+  CHECK_FALSE(absl::StrContains(text, "kernel3"));
+  CHECK(absl::StrContains(RenderKernelNode(Named("k.py", result), {}, Style()), "kernel4"));
+}
+
 TEST_CASE("A wrong one has the count, the worst element and the first failing draw", "[cli]") {
   CHECK(RenderEvaluation(Named("bad.cpp", WrongResult()), Style()) ==
         "bad.cpp  WRONG  j-a/k1\n"

@@ -88,5 +88,23 @@ TEST_CASE("What a result leaves in the journal is bounded whatever the worker se
   CHECK(result.ByteSizeLong() <= kMaxResultBytes);
 }
 
+TEST_CASE("Many long operators do not cost a result the rest of what it tells", "[bounds]") {
+  v1::EvaluationResult result;
+  result.set_verdict(v1::VERDICT_CORRECT);
+  result.mutable_correctness()->set_trials_passed(5);
+  v1::WorkReport* work = result.mutable_work();
+  work->set_policy(v1::WORK_POLICY_OWN_KERNELS);
+  work->set_how(std::string(1000, 'h'));
+  for (int i = 0; i < 64; ++i) {
+    work->add_kernels()->set_name(std::string(200, 'k'));
+    work->add_libraries(std::string(200, 'l'));
+  }
+  const v1::EvaluationResult bounded = BoundedResult(result);
+  CHECK(bounded.ByteSizeLong() <= 8192);
+  CHECK(bounded.correctness().trials_passed() == 5);
+  CHECK(bounded.work().policy() == v1::WORK_POLICY_OWN_KERNELS);
+  CHECK(bounded.work().kernels_size() == 8);
+}
+
 }  // namespace
 }  // namespace grove::coordinator

@@ -63,6 +63,16 @@ TEST_CASE("A prompt for ideas tells the problem, the device, what was tried and 
   }
 }
 
+TEST_CASE("A prompt tells whose code may do the work where the job says so", "[generate]") {
+  Context context = SmallContext(v1::DEVICE_KIND_CUDA);
+  const auto ideas = [&] { return Whole(IdeasPrompt(context, IdeaRequest{"r", {}, 2})); };
+  CHECK_FALSE(absl::StrContains(ideas(), "your own kernels"));
+  context.options.set_work(v1::WORK_POLICY_OWN_KERNELS);
+  CHECK(absl::StrContains(ideas(), "your own kernels alone"));
+  context.options.set_work(v1::WORK_POLICY_LIBRARIES);
+  CHECK(absl::StrContains(ideas(), "torch's operators may not"));
+}
+
 TEST_CASE("A prompt holds no seed, no machine's identity and nothing held out", "[generate]") {
   Context context = SmallContext();
   context.problem.set_format(v1::PROBLEM_FORMAT_NATIVE);

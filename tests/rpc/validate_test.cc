@@ -45,6 +45,8 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
        [](auto& r) {
          r.mutable_spec()->mutable_eval()->mutable_options()->set_precision(static_cast<v1::PrecisionPolicy>(9));
        }},
+      {"work is unknown",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_work(static_cast<v1::WorkPolicy>(9)); }},
       {"distributions has an unknown entry",
        [](auto& r) {
          r.mutable_spec()->mutable_eval()->mutable_options()->add_distributions(v1::INPUT_DISTRIBUTION_UNSPECIFIED);
