@@ -3,8 +3,9 @@
 // A system call filter in the sandbox hands clone, fork and vfork to us (SECCOMP_RET_USER_NOTIF, seccomp_unotify(2)).
 // Most are let go on at once: how many can be alive at most is known without looking. Only where that could pass the
 // limit are the living counted, so that a burst that is over before the supervisor's next look is refused as well.
-// A fork costs a round trip to this thread, some 20 us. Forks at the very same moment may pass the limit by as many as
-// are being made at once, and the next one is refused. RLIMIT_NPROC would do the same for nothing, but not for root.
+// A fork costs a round trip to this thread, less than its own noise on a busy machine (200 us, threads). Forks at the
+// very same moment may pass the limit by as many as are being made at once, and the next one is refused. RLIMIT_NPROC
+// would do the same for nothing, but not for root.
 #pragma once
 
 #include <linux/filter.h>

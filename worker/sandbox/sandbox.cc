@@ -388,7 +388,7 @@ bool HasSetUserId(const std::string& program) {
 std::string FindOnPath(const std::string& name) {
   const char* path = getenv("PATH");
   for (absl::string_view folder : absl::StrSplit(path == nullptr ? "/usr/bin:/bin" : path, ':', absl::SkipEmpty())) {
-    const std::string candidate = absl::StrCat(folder, "/", name);
+    std::string candidate = absl::StrCat(folder, "/", name);
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return "";
