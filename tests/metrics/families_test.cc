@@ -1,5 +1,7 @@
 #include "common/metrics/families.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <random>
@@ -7,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/files.h"
 #include "common/metrics/http_endpoint.h"
 #include "tests/support/http_get.h"
 #include "tests/support/temp_folder.h"
@@ -135,6 +138,38 @@ TEST_CASE("A taken port and a bad address are refused with the remedy", "[metric
                                    "127.0.0.1:99999", "a:1,b:2", "h:1s");
   CAPTURE(bad);
   CHECK(absl::IsInvalidArgument(HttpEndpoint::Start(bad, nothing, well).status()));
+}
+
+TEST_CASE("Files are read on the small stacks of a web server's threads", "[metrics]") {
+  testing::TempFolder folder;
+  const std::string path = folder.path() + "/file";
+  const std::string content(200'000, 'x');
+  REQUIRE(WriteFileAtomically(path, content, 0600).ok());
+  struct Task {
+    std::string path, content, status;
+  } task{path, "", ""};
+  pthread_attr_t attributes;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, 48 << 10) == 0);
+  pthread_t thread;
+  REQUIRE(pthread_create(
+              &thread, &attributes,
+              [](void* argument) -> void* {
+                Task& mine = *static_cast<Task*>(argument);
+                for (const std::string& name : {mine.path, std::string("/proc/self/stat")}) {
+                  absl::StatusOr<std::string> read = ReadFile(name, 1 << 20);
+                  if (read.ok() && name == mine.path) mine.content = *read;
+                  if (read.ok() && name != mine.path) mine.status = *read;
+                }
+                return nullptr;
+              },
+              &task) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+  CHECK(task.content == content);
+  CHECK(task.status.find(") ") != std::string::npos);
+  CHECK(absl::IsResourceExhausted(ReadFile(path, 199'999).status()));
+  CHECK(ReadFile(path, 200'000).ok());
 }
 
 TEST_CASE("A slow scrape does not hold up a health check", "[metrics]") {
