@@ -24,6 +24,8 @@ std::int64_t ThreadTime() {
 // Numerical Recipes, "An even quicker generator": any odd factor does.
 constexpr std::uint32_t kFactor = 1664525, kSummand = 1013904223;
 
+constexpr std::size_t kPracticeFloats = 1 << 16;
+
 class CpuDevice : public Device {
  public:
   void* Map(int fd, std::size_t bytes, std::string* error) override {
@@ -51,6 +53,12 @@ class CpuDevice : public Device {
     end_[index] = Now();
     return "";
   }
+  std::string Practice() override {
+    practice_.resize(kPracticeFloats, 1.0f);
+    for (float& value : practice_) value = value * 0.5f + 0.5f;
+    return "";
+  }
+  void EndPractice() override { practice_ = {}; }
   std::string Finish(std::vector<std::int64_t>* nanoseconds) override {
     nanoseconds->resize(begin_.size());
     for (std::size_t i = 0; i < begin_.size(); ++i) (*nanoseconds)[i] = end_[i] - begin_[i];
@@ -84,6 +92,7 @@ class CpuDevice : public Device {
 
  private:
   std::vector<std::int64_t> begin_, end_;
+  std::vector<float> practice_;
 };
 
 }  // namespace

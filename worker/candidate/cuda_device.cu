@@ -62,6 +62,21 @@ __global__ void CheckPattern(const std::uint32_t* in, std::size_t words, unsigne
 // An empty run has an empty kernel, so that what it costs has a launch in it, as the judge's own has.
 __global__ void Empty() {}
 
+// 32 MiB read and written: longer than a launch, so that a row of these is bound by the device, as timed kernels are.
+constexpr std::size_t kPracticeWords = std::size_t{8} << 20;
+
+__global__ void Scale(float4* at, std::size_t count) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < count; i += step) {
+    float4 value = at[i];
+    value.x = value.x * 0.5f + 0.5f;
+    value.y = value.y * 0.5f + 0.5f;
+    value.z = value.z * 0.5f + 0.5f;
+    value.w = value.w * 0.5f + 0.5f;
+    at[i] = value;
+  }
+}
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
@@ -128,6 +143,19 @@ class CudaDevice : public Device {
     if (launch != cudaSuccess) return Text("the kernel's launch", launch);
     return index + 1 == count_ ? Record(end_) : "";
   }
+  std::string Practice() override {
+    if (practice_ == nullptr) {
+      cudaError_t status = cudaMalloc(&practice_, kPracticeWords * sizeof(float));
+      if (status == cudaSuccess) status = cudaMemsetAsync(practice_, 0, kPracticeWords * sizeof(float), stream_);
+      if (status != cudaSuccess) return Text("memory for practice", status);
+    }
+    Scale<<<1024, 256, 0, stream_>>>(practice_, kPracticeWords / 4);
+    return "";
+  }
+  void EndPractice() override {
+    cudaFree(practice_);
+    practice_ = nullptr;
+  }
   std::string Finish(std::vector<std::int64_t>* nanoseconds) override {
     cudaError_t status = cudaDeviceSynchronize();
     if (status != cudaSuccess) return Text("the kernel", status);
@@ -136,8 +164,8 @@ class CudaDevice : public Device {
     float milliseconds = 0;
     status = cudaEventElapsedTime(&milliseconds, begin_, end_);
     if (status != cudaSuccess) return Text("cudaEventElapsedTime", status);
-    nanoseconds->assign(count_, static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 /
-                                                          static_cast<double>(count_)));
+    nanoseconds->assign(
+        count_, static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 / static_cast<double>(count_)));
     return "";
   }
 
@@ -212,6 +240,7 @@ class CudaDevice : public Device {
   std::string name_ = "cuda";
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  float4* practice_ = nullptr;
   std::size_t count_ = 0;
   decltype(&cuMemImportFromShareableHandle) import_ = nullptr;
   decltype(&cuMemAddressReserve) reserve_ = nullptr;

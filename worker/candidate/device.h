@@ -28,6 +28,11 @@ class Device {
   virtual std::string Begin(std::size_t index) = 0;
   virtual std::string End(std::size_t index) = 0;
 
+  // One call of a program of our own, in a kernel's place: some ten microseconds of reading and writing memory. Only
+  // before the candidate's program is loaded; EndPractice gives back what it takes.
+  virtual std::string Practice() = 0;
+  virtual void EndPractice() = 0;
+
   // Waits for everything that runs on the device, on whichever stream, and gives a time for each call (on a GPU its
   // share of the run).
   virtual std::string Finish(std::vector<std::int64_t>* nanoseconds) = 0;

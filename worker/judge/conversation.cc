@@ -14,6 +14,13 @@ using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+// Makes a request as long to read as one with so many slots more.
+std::vector<std::size_t> Filling(std::size_t count) {
+  std::vector<std::size_t> filling(count);
+  std::iota(filling.begin(), filling.end(), 0);
+  return filling;
+}
+
 std::string Seconds(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g s", value);
@@ -181,22 +188,43 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
   return reply;
 }
 
-Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t like,
-                             const std::function<void()>& drained, const std::function<void()>& at_once) {
-  json request{{"type", "run"}, {"slots", slots}, {"store", "later"}};
-  if (like > slots.size()) {
-    std::vector<std::size_t> filling(like - slots.size());
-    std::iota(filling.begin(), filling.end(), 0);
-    request["filling"] = filling;
-  }
+// From the request until the answer has come and `drained` has returned.
+double Conversation::Ask(const json& request, std::size_t calls, const std::function<void()>& drained, json* body) {
   const auto begin = Clock::now();
   Send(request);
   LetGo();
-  const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(slots.size(), 1));
-  const json body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
+  const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(calls, 1));
+  *body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
   if (drained) drained();
+  return Since(begin);
+}
+
+double Conversation::Practise(std::size_t calls, std::size_t like, const std::function<void()>& drained,
+                              const json& results) {
+  json request{{"type", "run"}, {"slots", json::array()}, {"store", "later"}, {"practice", calls}}, body;
+  if (!results.empty()) request["results"] = results;
+  if (like > 0) request["filling"] = Filling(like);
+  const double seconds = Ask(request, calls, drained, &body);
+  if (holding_) Hold();
+  return seconds;
+}
+
+double Conversation::PractiseStoring(const json& places) {
+  const auto begin = Clock::now();
+  Send({{"type", "store"}, {"slots", json::array()}, {"practice", places}});
+  LetGo();
+  Receive("stored");
+  const double seconds = Since(begin);
+  if (holding_) Hold();
+  return seconds;
+}
+
+Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t like,
+                             const std::function<void()>& drained, const std::function<void()>& at_once) {
+  json request{{"type", "run"}, {"slots", slots}, {"store", "later"}}, body;
+  if (like > slots.size()) request["filling"] = Filling(like - slots.size());
   Reply reply;
-  reply.wall = Since(begin);
+  reply.wall = Ask(request, slots.size(), drained, &body);
   if (at_once) at_once();
   if (holding_) Hold();
   TakeClaims(body, slots.size(), &reply);

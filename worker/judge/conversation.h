@@ -51,6 +51,13 @@ class Conversation {
   // what asking for a full one does.
   Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const std::function<void()>& drained,
                  const std::function<void()>& at_once);
+  // The same with so many calls of a program of the candidate's process own, which it runs only before the candidate's
+  // program is loaded. Seconds.
+  // `results`: bytes of tensors that a Python process makes besides, for PractiseStoring.
+  double Practise(std::size_t calls, std::size_t like, const std::function<void()>& drained,
+                  const nlohmann::json& results = nlohmann::json::array());
+  // Storing them at [region, offset, bytes] each. Seconds.
+  double PractiseStoring(const nlohmann::json& places);
   // A Python candidate copies what the last timed run returned for these slots to their outputs, and lets go of the
   // rest. The reply has `outputs` (of the last slot) and `wall`.
   Reply Store(const std::vector<std::size_t>& slots);
@@ -72,6 +79,8 @@ class Conversation {
   void TakeClaims(const nlohmann::json& body, std::size_t calls, Reply* reply) const;
   [[noreturn]] void Fail(const nlohmann::json& body) const;
   std::string Doing() const;
+  double Ask(const nlohmann::json& request, std::size_t calls, const std::function<void()>& drained,
+             nlohmann::json* body);
   double Left() const;
   void Hold();
   void LetGo();

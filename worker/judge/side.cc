@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "worker/judge/statistics.h"
 
@@ -13,6 +14,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Storing by a candidate may take this many times what it took a process that computes nothing (other caches, another
+// state of the allocator), and Python asks torch for one copy in so many seconds.
+constexpr double kMoreStoring = 1.5, kCopyCuda = 15e-6, kCopyCpu = 6e-6;
 
 }  // namespace
 
@@ -116,44 +121,78 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   return reply_.wall;
 }
 
-double CandidateSide::CopySeconds(std::size_t set) {
-  const Slot& slot = arena_.at(set);
-  if (slot.out.places.empty()) return 0;
-  const std::size_t first = slot.out.places[0].offset, bytes = slot.out.bytes - first;
-  if (scratch_ == nullptr) {
-    scratch_ = ops_.Allocate(bytes);
-    ops_.Copy(scratch_->data(), slot.outputs->data() + first, bytes);
-  }
-  ops_.Synchronize();
-  const auto begin = Clock::now();
-  ops_.Copy(scratch_->data(), slot.outputs->data() + first, bytes);
-  ops_.Synchronize();
-  return Since(begin);
-}
-
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   if (!python_) return 0;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
-  // What such copies take is seen on copies of our own, of a few of these very outputs.
-  constexpr std::size_t kLooked = 3;
-  constexpr double kMore = 1.5;                    // between two caches and two allocators
-  const double call = ops_.cuda() ? 15e-6 : 6e-6;  // for Python to ask torch for one copy
-  std::vector<double> copies;
-  for (std::size_t i = 0; i < std::min(kLooked, sets.size()); ++i) copies.push_back(CopySeconds(sets[i]));
   const double outputs = static_cast<double>(sets.empty() ? 0 : arena_.at(sets[0]).out.places.size());
-  const double each = kMore * (copies.empty() ? 0 : Median(copies)) + call * outputs;
-  return std::max(0.0, stored.wall - 2 * asking_ - each * static_cast<double>(sets.size()));
+  const double each = kMoreStoring * storing_ + (ops_.cuda() ? kCopyCuda : kCopyCpu) * outputs;
+  return std::max(0.0, stored.wall - 2 * empty_before_ - each * static_cast<double>(sets.size()));
+}
+
+double CandidateSide::AskForNothing() {
+  std::this_thread::sleep_for(kRest);
+  Cool({});
+  return Run({});
 }
 
 void CandidateSide::LearnAsking(std::size_t calls) {
   like_ = calls;
-  constexpr int kTimes = 15;
-  std::vector<double> seconds;
+  constexpr int kTimes = 12;
+  constexpr std::size_t kFew = 4;
+  // T(n) = asking + n calls: twice T(n) less T(2n).
+  std::vector<double> empty, few, twice;
+  const auto practise = [this](std::size_t count) {
+    std::this_thread::sleep_for(kRest);
+    Cool({});
+    return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
+  };
   conversation_.HoldBetweenRuns(true);
-  for (int i = 0; i < kTimes; ++i) seconds.push_back(Run({}));
+  practise(kFew);  // pages its code and memory in
+  for (int i = 0; i < kTimes; ++i) {
+    empty.push_back(AskForNothing());
+    few.push_back(practise(kFew));
+    twice.push_back(practise(2 * kFew));
+  }
+  empty_before_ = Median(empty);
+  if (python_) LearnStoring();
   conversation_.HoldBetweenRuns(false);
-  asking_ = Median(seconds);
+  asking_ = std::max(empty_before_, 2 * Median(few) - Median(twice));
+}
+
+void CandidateSide::LearnStoring() {
+  constexpr int kTimes = 7;
+  const std::size_t most = std::size_t{ops_.cuda() ? 128u : 32u} << 20;  // bytes, of up to three sets
+  const std::size_t sets = std::min<std::size_t>(3, like_);
+  nlohmann::json results = nlohmann::json::array(), places = nlohmann::json::array();
+  std::size_t wanted = 0, bytes = 0;
+  for (std::size_t set = 0; set < sets; ++set) {
+    const Slot& slot = arena_.at(set);
+    for (const Place& place : slot.out.places) {
+      wanted += place.bytes;
+      const std::size_t part = std::min(place.bytes, most - bytes);
+      if (part == 0) continue;
+      bytes += part;
+      results.push_back(part);
+      places.push_back({slot.out_region, place.offset, part});
+    }
+  }
+  if (bytes == 0) return;
+  std::vector<double> seconds;
+  for (int i = 0; i <= kTimes; ++i) {
+    std::this_thread::sleep_for(kRest);
+    Cool({});
+    conversation_.Practise(
+        1, 0, [this] { ops_.EmptyRun(); }, results);
+    const double took = conversation_.PractiseStoring(places);
+    if (i > 0) seconds.push_back(took);  // the first one pages its code and memory in
+  }
+  const double whole = static_cast<double>(wanted) / static_cast<double>(bytes);
+  storing_ = std::max(0.0, Median(seconds) - empty_before_) * whole / static_cast<double>(sets);
+}
+
+double CandidateSide::Asking(double empty) const {
+  return std::min(empty + asking_ - empty_before_, 1.25 * asking_ + 30e-6);
 }
 
 }  // namespace grove::judge

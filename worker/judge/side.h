@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,10 @@
 #include "worker/judge/values.h"
 
 namespace grove::judge {
+
+// Before a timed run on a CPU, and before a run of nothing everywhere: on a busy machine the scheduler favours who has
+// rested, and a processor that has rested wakes slowly.
+inline constexpr std::chrono::milliseconds kRest{2};
 
 class Side {
  public:
@@ -84,23 +89,28 @@ class CandidateSide : public Side {
   void LearnAsking(std::size_t calls);
   // From now on an empty run is asked for as a run of so many calls is.
   void AskLike(std::size_t calls) { like_ = calls; }
-  double asking() const { return asking_; }
+  // One run of nothing, in the state in which timed runs are asked for: after a rest, with caches as cold. Seconds.
+  double AskForNothing();
+  // What is taken off a run, when runs of nothing take this many seconds now.
+  double Asking(double empty) const;
+  double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
 
   const Reply& reply() const { return reply_; }  // of the last run; with `outputs` after Collect
   Conversation& conversation() { return conversation_; }
   Arena& arena() { return arena_; }
 
  private:
-  double CopySeconds(std::size_t set);
+  void LearnStoring();
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
 
   Conversation& conversation_;
   Arena& arena_;
   Values& values_;
   bool python_;
-  double asking_ = 0;
+  double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
+  double empty_before_ = 0;
+  double storing_ = 0;  // of the outputs of one set, by a Python process that computes nothing
   std::size_t like_ = 0;
-  std::unique_ptr<SharedBlock> scratch_;
   Reply reply_;
 };
 

@@ -103,6 +103,7 @@ std::size_t Arena::Add(std::size_t count, std::size_t shape_set, const std::vect
     slot->inputs = in_block;
     slot->outputs = out_block;
     slot->leaves = leaves;
+    slot->out_region = out_region;
     slots_json_.push_back(SlotJson(*slot, in_region, out_region));
     slots_.push_back(std::move(slot));
   }

@@ -45,6 +45,7 @@ struct Slot {
   std::size_t shape_set = 0;
   std::vector<Leaf> leaves;  // pristine: what the inputs must still hold after a run
   bool spoiled = false;      // the inputs were spoiled after the run
+  std::size_t out_region = 0;
 };
 
 class Arena {

@@ -25,7 +25,6 @@ constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std:
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
 constexpr double kMaxBandwidthCuda = 8e12, kMaxBandwidthCpu = 100e9, kLeastCuda = 1.5e-6, kLeastCpu = 0.2e-6;
 constexpr double kMaxSpeedup = 50;
-constexpr std::chrono::milliseconds kRest{2};
 constexpr std::size_t kRecent = 15;
 constexpr int kBlock = 2;           // pairs that share the machine's mood
 constexpr int kShortEvery = 3;      // pairs to one shorter run
@@ -134,7 +133,7 @@ void Timing::Cool(Side* side, const Sets& sets) {
   } else {
     side->Cool(sets);
   }
-  // On a busy machine the scheduler favours who has rested, as a candidate that was held has; both sides have.
+  // A candidate that was held has rested; both sides have.
   if (!ops_.cuda()) std::this_thread::sleep_for(kRest);
 }
 
@@ -166,7 +165,8 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
   other_window_.begin = Clock::now();
   const double seconds = side.Run(sets);
   other_window_.end = Clock::now();
-  return seconds + side.Collect(sets);
+  other_late_ = side.Collect(sets);
+  return seconds;
 }
 
 double Timing::TimeCandidate(const Sets& sets) {
@@ -176,27 +176,23 @@ double Timing::TimeCandidate(const Sets& sets) {
   const double seconds = candidate_.Run(sets);
   candidate_window_.end = Clock::now();
   outputs_timed_ += static_cast<int>(sets.size());
-  return seconds + candidate_.Collect(sets);
+  late_ = candidate_.Collect(sets);
+  return seconds;
 }
 
 void Timing::MeasureAsking(int count) {
-  for (int i = 0; i < count; ++i) Keep(&empty_, candidate_.Run({}));
+  for (int i = 0; i < count; ++i) Keep(&empty_, candidate_.AskForNothing());
   for (Series& entry : series_) {
     if (!entry.unavailable.empty()) continue;
     Guarded(&entry, [&] {
-      for (int i = 0; i < count; ++i) Keep(&entry.other_empty, entry.side().Run({}));
+      for (int i = 0; i < count; ++i) {
+        Keep(&entry.other_empty, entry.rival != nullptr ? entry.rival->AskForNothing() : entry.reference->Run({}));
+      }
     });
   }
 }
 
-// What is taken off a run: never more than asking can cost by what was learnt before the candidate's code came.
-double Timing::Asking() const {
-  const double most = 1.25 * candidate_.asking() + 30e-6;
-  return std::min(Median(empty_), most);
-}
-
-// ---------------------------------------------------------------------------------------------------------- the
-// measure
+// -------------------------------------------------------------------------------------------------------- the measure
 void Timing::WarmUp(Series* series) {
   // Code and data paged in, threads started, clocks up. The compiled reference compiles here.
   try {
@@ -209,12 +205,32 @@ void Timing::WarmUp(Series* series) {
     }
     const double call = std::max(least, 1e-7);
     series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, slots_);
+    if (series->reference != nullptr) LearnFirst(series);
   } catch (const ProblemError&) {
     throw;
   } catch (const std::exception& error) {
     if (series->reference == nullptr || series->reference->mode() == Mode::kEager) throw;
     series->unavailable = Bounded(std::string("torch.compile failed: ") + error.what(), 500);
   }
+}
+
+// What a run of the reference costs beyond its calls: nobody cheats here, so its own runs of two lengths say it.
+void Timing::LearnFirst(Series* series) {
+  constexpr int kTimes = 9;
+  const std::size_t few = series->calls / 8;
+  if (few == 0) return;  // beside so long a call it does not count
+  Sets twice(2 * few);
+  std::iota(twice.begin(), twice.end(), 0);
+  const Sets once(twice.begin(), twice.begin() + static_cast<std::ptrdiff_t>(few));
+  values_.Refill(twice);
+  std::vector<double> empty, one, two;
+  for (int i = 0; i < kTimes; ++i) {
+    empty.push_back(series->side().Run({}));
+    one.push_back(TimeOther(series, once));
+    two.push_back(TimeOther(series, twice));
+  }
+  const double first = 2 * Median(one) - Median(two) - Median(empty);
+  if (first > 2 * std::hypot(2 * MedianError(one), MedianError(two))) series->first = first;
 }
 
 // Calls of a run that is long enough, by growing ones.
@@ -224,7 +240,7 @@ double Timing::ProbeCandidate() {
     const Sets sets = Pick(count);
     values_.Refill(sets);
     TimeCandidate(sets);
-    const double seconds = std::max(TimeCandidate(sets) - Asking(), 1e-7);
+    const double seconds = std::max(TimeCandidate(sets) - candidate_.Asking(Median(empty_)), 1e-7);
     if (count == slots_ || seconds >= Span(ops_) / 4) return seconds / static_cast<double>(count);
     count = std::min(count * 8, slots_);
   }
@@ -290,7 +306,7 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
-  const double asking = Asking();
+  const double asking = candidate_.Asking(Median(empty_));
   CheckClaims(asking);
   CheckAsking(asking);
   Report(asking);
@@ -300,7 +316,7 @@ void Timing::Run() {
 // begins anew.
 bool Timing::Longer() {
   if (runs_.empty() || calls_ >= slots_) return false;
-  if (Median(runs_) - Asking() >= Span(ops_) / 2) return false;
+  if (Median(runs_) - candidate_.Asking(Median(empty_)) >= Span(ops_) / 2) return false;
   calls_ = std::min(2 * calls_, slots_);
   candidate_.AskLike(calls_);
   BeginAnew();
@@ -311,12 +327,13 @@ void Timing::BeginAnew() {
   pairs_ = tried_ = invalid_ = 0;
   runs_.clear();
   claims_.clear();
-  walls_.clear();
   shorts_.clear();
   readings_.clear();
   for (Series& entry : series_) {
     entry.other.clear();
     entry.candidate.clear();
+    entry.other_late.clear();
+    entry.late.clear();
   }
 }
 
@@ -401,12 +418,13 @@ void Timing::Pair(Series* series) {
   if (!healthy) return VerifyRun(series, mine);
   runs_.push_back(candidate);
   const Reply& reply = candidate_.reply();
-  walls_.push_back(reply.wall);
   claims_.push_back(std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
   VerifyRun(whole ? series : nullptr, mine);
   if (!whole || !series->unavailable.empty()) return;
   series->other.push_back(other);
   series->candidate.push_back(candidate);
+  series->other_late.push_back(other_late_);
+  series->late.push_back(late_);
 }
 
 // The candidate alone, half as many calls: with the runs proper this gives a slope, into which asking does not enter.
@@ -490,8 +508,7 @@ bool Timing::Guarded(Series* series, const Work& work) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------ who
-// lies?
+// ----------------------------------------------------------------------------------------------------------- who lies?
 void Timing::Cheated(const std::string& evidence, double claimed, double seconds) {
   timing_ = {{"claimed_median_seconds", claimed}, {"slope_seconds", seconds}, {"slope_k", calls_}};
   throw Verdict{"VERDICT_CHEATED",
@@ -507,8 +524,8 @@ void Timing::CheckClaims(double asking) {
   const double calls = static_cast<double>(calls_);
   std::vector<double> spans, hidden;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    spans.push_back((walls_[i] - asking) / calls);
-    hidden.push_back((walls_[i] - asking - claims_[i]) / calls);
+    spans.push_back((runs_[i] - asking) / calls);
+    hidden.push_back((runs_[i] - asking - claims_[i]) / calls);
   }
   // A busy machine may keep a candidate waiting in most of the runs, so that the quietest say whether it lies.
   const double claimed = Median(claims_) / calls, span = Quantile(spans, 0.1), missing = Quantile(hidden, 0.1);
@@ -549,7 +566,8 @@ void Timing::CheckAsking(double asking) {
   const double error = std::hypot(share * MedianError(shorts_), (share - 1) * MedianError(runs_));
   const double empty = Quantile(empty_, 0.25), run = Median(runs_);
   const double margin = std::max(0.05 * run, 200e-6) + 4 * error;
-  if (empty < 2 * candidate_.asking() || empty - asking < std::max(0.05 * run, 200e-6) || empty - implied < margin) {
+  if (empty < 2 * candidate_.empty_before() || empty - asking < std::max(0.05 * run, 200e-6) ||
+      empty - implied < margin) {
     return;
   }
   char text[400];
@@ -557,7 +575,7 @@ void Timing::CheckAsking(double asking) {
       text, sizeof text,
       "asked to run nothing it took %.4g s, and %.4g s before its program was loaded; its runs of %zu and %zu "
       "calls (%.4g s and %.4g s) say that asking costs %.4g s",
-      empty, candidate_.asking(), calls_, calls_ / 2, run, Median(shorts_), implied);
+      empty, candidate_.empty_before(), calls_, calls_ / 2, run, Median(shorts_), implied);
   Cheated(text, Median(claims_) / longer, (run - asking) / longer);
 }
 
@@ -571,13 +589,16 @@ void Timing::Report(double asking) {
       baselines.push_back(item);
       continue;
     }
-    const double empty = entry.rival != nullptr
-                             ? std::min(Median(entry.other_empty), 1.25 * entry.rival->asking() + 30e-6)
-                             : Median(entry.other_empty);
+    const double its = Median(entry.other_empty);
+    const double empty = entry.rival != nullptr ? entry.rival->Asking(its) : its + entry.first;
+    // By the middle of all runs: who is late in more than half of them has it in every one, and a wait for the
+    // processor in a few is nobody's.
+    const double late = entry.late.empty() ? 0 : Median(entry.late);
+    const double other_late = entry.other_late.empty() ? 0 : Median(entry.other_late);
     std::vector<double> other, candidate;
     for (std::size_t i = 0; i < entry.other.size(); ++i) {
-      const double theirs = (entry.other[i] - empty) / static_cast<double>(entry.calls);
-      const double mine = (entry.candidate[i] - asking) / calls;
+      const double theirs = (entry.other[i] + other_late - empty) / static_cast<double>(entry.calls);
+      const double mine = (entry.candidate[i] + late - asking) / calls;
       if (!(theirs > 0) || !(mine > 0)) {
         Discard("shorter than the judge's clock resolves");
         continue;

@@ -55,7 +55,9 @@ class Timing {
     std::string unavailable;
     std::size_t calls = 1;                 // of one timed run of the other side
     std::vector<double> other, candidate;  // seconds of whole runs, asking included
-    std::vector<double> other_empty;       // what asking the other side costs, the latest
+    std::vector<double> other_late, late;  // what handing over the same runs' outputs took beyond what copies take
+    std::vector<double> other_empty;       // runs of no calls on the other side, the latest
+    double first = 0;                      // seconds of a reference's run beyond that, which do not grow with its calls
     Side& side() const { return reference != nullptr ? static_cast<Side&>(*reference) : *rival; }
   };
 
@@ -69,8 +71,8 @@ class Timing {
   double TimeCandidate(const Sets& sets);
   void WaitForIdle();
   void MeasureAsking(int count);
-  double Asking() const;
   void WarmUp(Series* series);
+  void LearnFirst(Series* series);
   double ProbeCandidate();
   void Pair(Series* series);
   void ShortRun();
@@ -104,10 +106,10 @@ class Timing {
   std::size_t calls_ = 1;              // of one timed run of the candidate
   std::vector<double> empty_;          // runs of no calls, the latest
   std::vector<double> runs_, claims_;  // seconds and claimed seconds of the candidate's runs of calls_
-  std::vector<double> walls_;          // of runs_, without what was added for storing
   std::vector<double> shorts_;         // seconds of runs of half as many
   std::map<std::string, int> discards_;
   double verify_spent_ = 0, verify_each_ = 0, quiet_ = 0;
+  double late_ = 0, other_late_ = 0;  // of the last runs
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
   std::unique_ptr<GpuWatch> watch_;          // null on a CPU
   std::vector<GpuWatch::Reading> readings_;  // taken within runs that count
