@@ -124,6 +124,25 @@ class Judge:
             return self.process.wait()
 
 
+class Candidate:
+    """A candidate's process alone, spoken to as the judge does."""
+
+    def __init__(self, command, *arguments):
+        mine, theirs = socket.socketpair()
+        self.process = spawn([*command, "--fd", "3", "--device", "cpu", "--threads", "2", *arguments], theirs)
+        theirs.close()
+        self.channel = Channel(mine)
+        self.hello = self.channel.receive()
+
+    def ask(self, body, fds=()):
+        self.channel.send(body, list(fds))
+        return self.channel.receive()
+
+    def close(self):
+        self.process.kill()
+        return self.process.wait()
+
+
 def build_cpp(source, include, folder, name="kernel", flags=()):
     path = os.path.join(folder, name + ".cpp")
     out = os.path.join(folder, name + ".so")

@@ -10,7 +10,7 @@ import tempfile
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Judge, build_cpp  # noqa: E402
+from harness import Candidate, Judge, build_cpp  # noqa: E402
 
 QUICK = {"skip_timing": True}
 CHECK_ONLY = {"skip_timing": True, "limits": {"call_wall_seconds": 5}}
@@ -211,6 +211,42 @@ while True:
     else: sys.exit(0)
 """
     TIMED = {"min_time_seconds": 0.05, "max_time_seconds": 0.3, "min_samples": 5}
+
+    def test_practice_comes_before_the_program_and_never_after(self):
+        def region(size):
+            fd = os.memfd_create("region")
+            os.ftruncate(fd, size)
+            return fd
+
+        native = build_cpp(kernel(RELU_BODY), self.include, self.folder.name, "practice")
+        for command, program in ([f"{self.libexec}/grove-candidate"], native), (
+                [self.python, f"{self.libexec}/grove-candidate-python"], None):
+            candidate = Candidate(command)
+            try:
+                memory = region(8192)
+                if program is None:
+                    source = RELU.replace("Model(", "ModelNew(")
+                    candidate.channel.send({"type": "program", "kind": "python", "source": source})
+                else:
+                    candidate.channel.send({"type": "program", "kind": "native", "entry": "grove_kernel"},
+                                           [os.open(program, os.O_RDONLY)])
+                assert candidate.ask({"type": "regions", "first": 0, "regions": [{"bytes": 8192}]}, [memory])["type"] == "ok"
+                for calls in 0, 3, 1:
+                    answer = candidate.ask({"type": "run", "slots": [], "practice": calls, "filling": [0, 1], "results": [4096]})
+                    assert answer["type"] == "done" and len(answer["claimed_ns"]) == (calls > 0), answer
+                assert os.pread(memory, 8192, 0) == bytes(8192)
+                if program is None:
+                    stored = candidate.ask({"type": "store", "slots": [], "practice": [[0, 256, 4096]]})
+                    assert stored == {"type": "stored", "outputs": []}, stored
+                    assert os.pread(memory, 8192, 0) == bytes(256) + b"\1" * 4096 + bytes(8192 - 256 - 4096)
+                tensor = {"region": 0, "offset": 0, "dtype": "float32", "shape": [16]}
+                opened = candidate.ask({"type": "open", "slots": [{"inputs": [tensor], "outputs": [dict(tensor, offset=512)]}],
+                                        "params": [], "names": [], "seed": 42})
+                assert opened["type"] == "opened", opened
+                answer = candidate.ask({"type": "run", "slots": [], "practice": 1})
+                assert answer["type"] == "fail" and "practise" in answer["message"], answer
+            finally:
+                candidate.close()
 
     def test_a_lie_about_the_time_is_caught(self):
         result = self.raw(RELU, self.LIAR.replace("CLAIM", "claims.append((time.perf_counter_ns() - begin) // 10 + 60000)"),
