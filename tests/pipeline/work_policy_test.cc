@@ -23,12 +23,35 @@ v1::EvaluationResult On(v1::DeviceKind device) {
   return result;
 }
 
-const std::set<std::string> kStart = {"/usr/lib/x86_64-linux-gnu/libc.so.6", "/opt/grove/grove-candidate"};
+const sandbox::FileIdentity kObject{1, 77};
 
-std::set<std::string> With(std::initializer_list<std::string> more) {
-  std::set<std::string> all = kStart;
-  all.insert(more.begin(), more.end());
-  return all;
+sandbox::MappedCode File(const std::string& path) { return {path, {2, std::hash<std::string>()(path)}, false}; }
+const sandbox::MappedCode kOwn{"/memfd:grove-object (deleted)", kObject, false};
+
+// What is there from the start, and what comes.
+SeenCode With(std::initializer_list<sandbox::MappedCode> more) {
+  SeenCode code;
+  for (const char* path :
+       {"/usr/lib/x86_64-linux-gnu/libc.so.6", "/opt/grove/grove-candidate", "/usr/bin/python3.11",
+        "/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0", "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13.0"}) {
+    code.before.insert(File(path));
+  }
+  code.after = code.before;
+  code.after.insert(more.begin(), more.end());
+  code.objects.insert(kObject);
+  return code;
+}
+
+// Its own object and seconds in each file, in looks of one millisecond.
+SeenCode Watched(std::initializer_list<std::pair<sandbox::MappedCode, double>> seconds) {
+  SeenCode code = With({kOwn});
+  code.watched.emplace();
+  for (const auto& [file, each] : seconds) {
+    code.watched->seconds[file] = each;
+    code.watched->seen += static_cast<int>(1000 * each);
+    code.watched->squares += each * 1e-3;
+  }
+  return code;
 }
 
 void Saw(v1::EvaluationResult* result, const std::string& name, double share) {
@@ -44,29 +67,88 @@ TEST_CASE("A native kernel that loads a compute library breaches the policy of o
   CAPTURE(file);
   auto result = On(v1::DEVICE_KIND_CPU);
   const auto breach =
-      JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_OWN_KERNELS), kStart, With({file}), &result);
+      JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_OWN_KERNELS), With({kOwn, File(file)}), &result);
   REQUIRE(breach.has_value());
   CHECK(result.work().libraries_size() == 1);
   // Without a policy the same is only told.
   auto free = On(v1::DEVICE_KIND_CPU);
-  CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_ANYTHING), kStart, With({file}), &free));
+  CHECK_FALSE(
+      JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_ANYTHING), With({kOwn, File(file)}), &free));
   CHECK(free.work().libraries_size() == 1);
 }
 
 TEST_CASE("Its own object, the C runtime and threads are nobody's library", "[work]") {
   auto result = On(v1::DEVICE_KIND_CPU);
-  CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_OWN_KERNELS), kStart,
-                        With({"/memfd:grove-object (deleted)", "/usr/lib/libgomp.so.1", "/usr/lib/libmvec.so.1"}),
-                        &result));
+  CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_OWN_KERNELS),
+                        With({kOwn, File("/usr/lib/libgomp.so.1"), File("/usr/lib/libmvec.so.1")}), &result));
   CHECK(result.work().own_share() == 1);
+}
+
+TEST_CASE("An object of the candidate's own is known by its file and not by its name", "[work]") {
+  const auto judge = [](const SeenCode& code, v1::WorkPolicy policy = v1::WORK_POLICY_OWN_KERNELS) {
+    auto result = On(v1::DEVICE_KIND_CPU);
+    return JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(policy), code, &result).value_or("");
+  };
+  CHECK(judge(With({kOwn})).empty());
+  const sandbox::MappedCode another{kOwn.path, {1, 78}, false};
+  CHECK(judge(With({kOwn, another})).find("not its own object: memfd:grove-object") != std::string::npos);
+  // Nor is what was written over the file's own code, there or in a library.
+  CHECK(judge(With({{kOwn.path, kObject, true}})).find("over that of the object") != std::string::npos);
+  sandbox::MappedCode changed = File("/usr/lib/x86_64-linux-gnu/libc.so.6");
+  changed.changed = true;
+  CHECK(judge(With({kOwn, changed})).find("over that of libc.so.6") != std::string::npos);
+  CHECK(judge(With({kOwn, another, changed}), v1::WORK_POLICY_ANYTHING).empty());
+}
+
+TEST_CASE("On the CPU a script's work is looked at from outside too", "[work]") {
+  const auto torch = File("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0");
+  const auto bindings = File("/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13.0"),
+             python = File("/usr/bin/python3.11");
+  const auto blas = File("/usr/lib/x86_64-linux-gnu/libopenblas.so.0"), c = File("/usr/lib/x86_64-linux-gnu/libc.so.6");
+  const auto judge = [](const SeenCode& code, v1::WorkPolicy policy = v1::WORK_POLICY_OWN_KERNELS) {
+    auto result = On(v1::DEVICE_KIND_CPU);  // its profiler saw nothing
+    return JudgeWork(Of(v1::CANDIDATE_FORMAT_KERNELBENCH), Under(policy), code, &result).value_or("");
+  };
+  CHECK(judge(Watched({{kOwn, 0.3}, {python, 0.01}, {c, 0.1}})).empty());
+  // A small kernel of its own: making its output and finding its way there take longer than itself.
+  CHECK(judge(Watched({{kOwn, 0.05}, {python, 0.2}, {bindings, 0.1}, {torch, 0.15}})).empty());
+  CHECK(judge(Watched({{kOwn, 0.02}, {torch, 0.3}, {python, 0.02}})).find("most of it in libtorch_cpu") !=
+        std::string::npos);
+  // Half of the work, hidden behind a kernel of its own.
+  CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {blas, 0.2}, {python, 0.01}})).empty());
+  CHECK(judge(Watched({{kOwn, 0.2}, {blas, 0.2}, {python, 0.01}}), v1::WORK_POLICY_LIBRARIES).empty());
+  CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {torch, 0.2}}), v1::WORK_POLICY_LIBRARIES).empty());
+  CHECK(judge(Watched({{torch, 0.3}}), v1::WORK_POLICY_ANYTHING).empty());
+  // Names are no excuse: what came later is not the interpreter.
+  CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {File("/tmp/libpython3.so"), 0.3}})).empty());
+  CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {File("[anonymous]"), 0.3}})).empty());
+  // Too little to say anything by.
+  CHECK(judge(Watched({{torch, 0.008}})).empty());
+  CHECK(judge(Watched({{kOwn, 0.012}, {torch, 0.004}})).empty());
+}
+
+TEST_CASE("A script that has no code of its own has not done the work on the CPU", "[work]") {
+  SeenCode code = With({});
+  auto result = On(v1::DEVICE_KIND_CPU);
+  const auto python = Of(v1::CANDIDATE_FORMAT_KERNELBENCH);
+  const auto breach = JudgeWork(python, Under(v1::WORK_POLICY_OWN_KERNELS), code, &result);
+  REQUIRE(breach.has_value());
+  CHECK(breach->find("never had code of its own") != std::string::npos);
+  CHECK(result.work().own_share() == 0);
+  auto free = On(v1::DEVICE_KIND_CPU);
+  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_ANYTHING), code, &free));
+  // One that calls a vendor's library has not either, and where that is allowed it need not.
+  code.after.insert(File("/usr/lib/libopenblas.so.0"));
+  auto library = On(v1::DEVICE_KIND_CPU);
+  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_LIBRARIES), code, &library));
 }
 
 TEST_CASE("Libraries of vendors are allowed where the policy says so, torch is not", "[work]") {
   auto result = On(v1::DEVICE_KIND_CUDA);
-  CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CUDA), Under(v1::WORK_POLICY_LIBRARIES), kStart,
-                        With({"/usr/local/cuda/lib64/libcublasLt.so.13"}), &result));
-  CHECK(JudgeWork(Of(v1::CANDIDATE_FORMAT_CUDA), Under(v1::WORK_POLICY_LIBRARIES), kStart,
-                  With({"/opt/torch/lib/libtorch_cuda.so"}), &result));
+  CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CUDA), Under(v1::WORK_POLICY_LIBRARIES),
+                        With({kOwn, File("/usr/local/cuda/lib64/libcublasLt.so.13")}), &result));
+  CHECK(JudgeWork(Of(v1::CANDIDATE_FORMAT_CUDA), Under(v1::WORK_POLICY_LIBRARIES),
+                  With({kOwn, File("/opt/torch/lib/libtorch_cuda.so")}), &result));
 }
 
 TEST_CASE("A Python candidate is judged by the share of kernels that are not its own", "[work]") {
@@ -80,19 +162,19 @@ TEST_CASE("A Python candidate is judged by the share of kernels that are not its
   };
   const auto python = Of(v1::CANDIDATE_FORMAT_KERNELBENCH);
   auto honest = seen(0.98, 0, 0.02);
-  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_OWN_KERNELS), kStart, kStart, &honest));
+  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_OWN_KERNELS), With({kOwn}), &honest));
   CHECK(honest.work().own_share() == Approx(0.98));
   CHECK(honest.work().kernels(0).own());
   auto borrowed = seen(0.1, 0.9, 0);
-  const auto breach = JudgeWork(python, Under(v1::WORK_POLICY_OWN_KERNELS), kStart, kStart, &borrowed);
+  const auto breach = JudgeWork(python, Under(v1::WORK_POLICY_OWN_KERNELS), With({kOwn}), &borrowed);
   REQUIRE(breach.has_value());
   CHECK(breach->find("cutlass") != std::string::npos);
   auto library = seen(0.1, 0.9, 0);
-  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_LIBRARIES), kStart, kStart, &library));
+  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_LIBRARIES), With({kOwn}), &library));
   auto torch = seen(0.5, 0, 0.5);
-  CHECK(JudgeWork(python, Under(v1::WORK_POLICY_LIBRARIES), kStart, kStart, &torch));
+  CHECK(JudgeWork(python, Under(v1::WORK_POLICY_LIBRARIES), With({kOwn}), &torch));
   auto anything = seen(0, 0, 1);
-  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_ANYTHING), kStart, kStart, &anything));
+  CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_ANYTHING), With({kOwn}), &anything));
 }
 
 TEST_CASE("On the CPU torch's operators are told from the candidate's own and from bookkeeping", "[work]") {
@@ -115,7 +197,7 @@ TEST_CASE("Kernels are told apart by the build's list and by the shape of their 
 
 TEST_CASE("Where no kernel was seen nothing is proven on a GPU", "[work]") {
   auto result = On(v1::DEVICE_KIND_CUDA);
-  CHECK(JudgeWork(Of(v1::CANDIDATE_FORMAT_KERNELBENCH), Under(v1::WORK_POLICY_OWN_KERNELS), kStart, kStart, &result));
+  CHECK(JudgeWork(Of(v1::CANDIDATE_FORMAT_KERNELBENCH), Under(v1::WORK_POLICY_OWN_KERNELS), With({kOwn}), &result));
 }
 
 }  // namespace

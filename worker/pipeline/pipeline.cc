@@ -41,6 +41,7 @@
 #include "worker/pipeline/slot_clock.h"
 #include "worker/pipeline/verdict.h"
 #include "worker/pipeline/work_policy.h"
+#include "worker/pipeline/work_watch.h"
 #include "worker/sandbox/limits.h"
 #include "worker/sandbox/mappings.h"
 #include "worker/sandbox/self_test.h"
@@ -117,8 +118,9 @@ absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
 }
 
 // The program goes ahead of the judge's first word, through the same socket.
-absl::Status SendProgram(const v1::Candidate& candidate, const build::BuildOutcome& built,
-                         PreparedCandidate* prepared) {
+// `own`: also gets which files the candidate's own objects are.
+absl::Status SendProgram(const v1::Candidate& candidate, const build::BuildOutcome& built, PreparedCandidate* prepared,
+                         std::set<sandbox::FileIdentity>* own) {
   const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
   std::vector<wire::UniqueFd> objects;
   std::vector<int> fds;
@@ -135,6 +137,7 @@ absl::Status SendProgram(const v1::Candidate& candidate, const build::BuildOutco
     GROVE_ASSIGN_OR_RETURN(wire::UniqueFd fd, SealedMemfd(object.content));
     if (python) program["extensions"].push_back({{"key", object.key}, {"name", object.name}});
     fds.push_back(fd.get());
+    own->insert(sandbox::IdentityOf(fd.get()));
     objects.push_back(std::move(fd));
   }
   if (auto error = prepared->judge_end.Send(program, fds)) {
@@ -778,7 +781,8 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     failure.set_infrastructure_failure(RepairUtf8(std::string(candidate.status().message()), 64 << 10));
     return FinishUnjudged(work, std::move(failure));
   }
-  if (absl::Status sent = SendProgram(evaluate.candidate(), *work->built, &*candidate); !sent.ok()) {
+  SeenCode code;
+  if (absl::Status sent = SendProgram(evaluate.candidate(), *work->built, &*candidate, &code.objects); !sent.ok()) {
     return Fail(work, std::string(sent.message()));
   }
   std::optional<PreparedCandidate> rival;
@@ -790,7 +794,8 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       return FinishUnjudged(work, std::move(failure));
     }
     rival = *std::move(started);
-    if (absl::Status sent = SendProgram(evaluate.rival(), *work->rival_built, &*rival); !sent.ok()) {
+    std::set<sandbox::FileIdentity> its;
+    if (absl::Status sent = SendProgram(evaluate.rival(), *work->rival_built, &*rival, &its); !sent.ok()) {
       return Fail(work, std::string(sent.message()));
     }
   }
@@ -813,13 +818,20 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   std::string stage;
   absl::Time stage_begin = absl::Now();
   // What code it has in memory, seen while it works: at the start of every draw, and now and then while it is timed.
-  const std::set<std::string> code_before = sandbox::ExecutableMappings(candidate->process->Pids());
-  std::set<std::string> code_seen = code_before;
+  // Whether it was written over is asked where a policy rests on it, of a script (whose torch makes it slow) once.
+  const bool policy = options.work() == v1::WORK_POLICY_LIBRARIES || options.work() == v1::WORK_POLICY_OWN_KERNELS;
+  code.before = sandbox::ExecutableMappings(candidate->process->Pids(), policy && !python);
+  code.after = code.before;
   absl::Time next_look = absl::InfinitePast();
-  const auto look = [&](bool timing) {
+  const auto look = [&](bool timing, bool changes) {
     if (timing && absl::Now() < next_look) return;
     next_look = absl::Now() + kLookInterval;
-    code_seen.merge(sandbox::ExecutableMappings(candidate->process->Pids()));
+    code.after.merge(sandbox::ExecutableMappings(candidate->process->Pids(), changes));
+  };
+  std::optional<WorkWatch> watch;
+  const auto end_watch = [&] {
+    if (watch.has_value()) code.watched = watch->Finish();
+    watch.reset();
   };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
     if (name != stage) {
@@ -829,7 +841,9 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       EnterSlot(name == "time" ? "timing" : "checking");
       pool_->Quiet(name == "time");
     }
-    look(name == "time");
+    end_watch();
+    look(name == "time", policy && (!python || name == "work"));
+    if (name == "work") watch.emplace([process = candidate->process.get()] { return process->Pids(); });
     Progress(work, name, detail);
   };
   const absl::Time judged_from = absl::Now();
@@ -847,6 +861,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   if (rival.has_value()) against = contestant(rival_python, &*rival);
   JudgeAnswer answer = judge->judge->Evaluate(contestant(python, &*candidate), std::move(against), options, deadline,
                                               on_progress, cancelled);
+  end_watch();
   RecordStage(work, "judge", judged_from);
   EnterSlot("ending");
   pool_->Quiet(false);
@@ -910,7 +925,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       }
       *result->mutable_device() = DeviceOfResult();
       *result->mutable_build() = work->built->report;
-      if (auto breach = JudgeWork(evaluate.candidate(), options, code_before, code_seen, &*result);
+      if (auto breach = JudgeWork(evaluate.candidate(), options, code, &*result);
           breach.has_value() && result->verdict() == v1::VERDICT_CORRECT) {
         result->set_verdict(v1::VERDICT_CHEATED);
         result->set_reason(absl::StrCat("the work is not the candidate's own, as the job requires: ", *breach));

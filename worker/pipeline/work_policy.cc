@@ -1,6 +1,7 @@
 #include "worker/pipeline/work_policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -72,6 +73,51 @@ bool Bookkeeping(const std::string& name) {
   return false;
 }
 
+// Where CPU time went, in shares of what was the candidate's, others', and calling either.
+struct Watched {
+  bool enough = false;
+  double own = 0, foreign = 0, calling = 0;
+  double beyond = 0, error = 0;  // foreign less what calling excuses, and its standard error
+  std::string worst;             // of the foreign files
+};
+
+// The interpreter, what it imports, and the parts of torch that find operators and make tensors.
+bool Calling(const std::string& path) {
+  return StartsWithAny(BaseName(path), {"python3", "libpython", "libtorch_python", "libc10", "libshm"}) ||
+         absl::StrContains(path, "/lib-dynload/");
+}
+
+Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
+  double own = 0, foreign = 0, calling = 0, all = code.watched->system_seconds, worst = 0;
+  Watched sum;
+  for (const auto& [mapped, seconds] : code.watched->seconds) {
+    all += seconds;
+    // What was there before the program was loaded cannot be an object of the candidate's with a fitting name.
+    const bool there = code.before.count({mapped.path, mapped.file, false}) != 0;
+    const CodeOrigin origin = OriginOfLibrary(mapped.path);
+    if (code.objects.count(mapped.file) != 0) {
+      own += seconds;
+    } else if (Calling(mapped.path) && (there || absl::StartsWith(mapped.path, "/usr/"))) {
+      calling += seconds;
+    } else if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) {
+      own += seconds;
+    } else if (origin != CodeOrigin::kHarmless) {
+      foreign += seconds;
+      if (seconds > worst) worst = seconds, sum.worst = BaseName(mapped.path);
+    }
+  }
+  const double total = own + foreign + calling;
+  const double looks = code.watched->squares > 0 ? all * total / code.watched->squares : 0;
+  sum.enough = total >= kLeastWatched && looks >= kLeastLooks;
+  if (!sum.enough) return sum;
+  sum.own = own / total;
+  sum.foreign = foreign / total;
+  sum.calling = calling / total;
+  sum.beyond = std::max(0.0, foreign - calling) / total;
+  sum.error = std::sqrt(sum.foreign * (1 - sum.foreign) / looks);
+  return sum;
+}
+
 }  // namespace
 
 CodeOrigin OriginOfLibrary(const std::string& path) {
@@ -88,7 +134,6 @@ CodeOrigin OriginOfLibrary(const std::string& path) {
                            "libblis",     "libflexiblas", "libonednn",  "libgsl",     "libarmadillo", "libxsmm"})) {
     return CodeOrigin::kLibrary;
   }
-  if (absl::StartsWith(name, "memfd:grove-object")) return CodeOrigin::kHarmless;
   if (!writable &&
       StartsWithAny(name,
                     {"libcudart",      "libcuda.",   "libcuda-",    "libnvrtc",  "libnvjitlink", "libnvptxcompiler",
@@ -133,8 +178,7 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
 }
 
 std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options,
-                                     const std::set<std::string>& before, const std::set<std::string>& after,
-                                     v1::EvaluationResult* result) {
+                                     const SeenCode& code, v1::EvaluationResult* result) {
   const v1::WorkPolicy policy =
       options.work() == v1::WORK_POLICY_UNSPECIFIED ? v1::WORK_POLICY_ANYTHING : options.work();
   v1::WorkReport* work = result->mutable_work();
@@ -146,22 +190,35 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
     if (!breach.has_value()) breach = evidence;
   };
 
-  for (const std::string& file : after) {
-    if (before.count(file) != 0) continue;
-    const CodeOrigin origin = OriginOfLibrary(file);
-    if (absl::StartsWith(BaseName(file), "memfd:grove-object")) continue;
-    if (work->libraries_size() < kMaxLibraries) work->add_libraries(BaseName(file));
+  bool own_code = false, library = false;
+  for (const sandbox::MappedCode& mapped : code.after) {
+    const std::string name = BaseName(mapped.path);
+    if (code.objects.count(mapped.file) != 0) {
+      own_code = true;
+      if (mapped.changed && cpu) accuse("it wrote other code over that of the object that was built for it");
+      continue;
+    }
+    if (code.before.count(mapped) != 0) continue;
+    if (mapped.changed && code.before.count({mapped.path, mapped.file, false}) != 0) {
+      // Of a script nobody has asked whether its libraries were as they are from the start.
+      if (cpu && !python) accuse(absl::StrCat("it wrote other code over that of ", name));
+      continue;
+    }
+    const CodeOrigin origin = OriginOfLibrary(mapped.path);
+    library = library || origin == CodeOrigin::kLibrary;
+    if (work->libraries_size() < kMaxLibraries) work->add_libraries(name);
     if (policy == v1::WORK_POLICY_ANYTHING) continue;
     if (origin == CodeOrigin::kTorch || (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_OWN_KERNELS)) {
-      accuse(absl::StrCat("it loaded ", BaseName(file), " while it worked"));
-    } else if (origin == CodeOrigin::kOwn && !python) {
+      accuse(absl::StrCat("it loaded ", name, " while it worked"));
+    } else if (!python && (origin == CodeOrigin::kOwn || mapped.changed)) {
       // A native candidate's object is the one file that was built for it.
-      if (cpu || file != "[anonymous]") {
-        accuse(file == "[anonymous]" ? "it ran code that belongs to no file"
-                                     : absl::StrCat("it loaded code that is not its own object: ", BaseName(file)));
+      if (cpu || mapped.path != "[anonymous]") {
+        accuse(mapped.path == "[anonymous]" ? "it ran code that belongs to no file"
+                                            : absl::StrCat("it loaded code that is not its own object: ", name));
       }
     }
   }
+  if (policy == v1::WORK_POLICY_ANYTHING) breach.reset();
 
   if (!python) {
     if (work->how().empty()) {
@@ -170,7 +227,9 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
           "nothing that is in none of them");
     }
     if (!breach.has_value() && policy != v1::WORK_POLICY_ANYTHING) work->set_own_share(1);
-  } else if (work->kernels_size() > 0) {
+    return breach;
+  }
+  if (work->kernels_size() > 0) {
     // The share of what is not the candidate's own, by what the observation could name.
     double foreign = 0;
     std::string worst;
@@ -191,9 +250,33 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
                              100 * foreign, worst, 100 * worst_share));
     }
   } else if (policy != v1::WORK_POLICY_ANYTHING) {
-    // Nothing seen is nothing proven; a call that runs no kernel and no operator is the candidate's own on a CPU.
+    // A call of the candidate's own code alone runs no operator that torch knows of; on a GPU it runs kernels.
     if (!cpu) accuse("no kernel of it was seen, so that nothing shows whose the work is");
     if (cpu) work->set_own_share(1);
+  }
+  if (policy == v1::WORK_POLICY_ANYTHING || !cpu) return breach;
+
+  // What a profiler in its own process may not see, or may be kept from seeing.
+  if (!own_code && !(library && policy == v1::WORK_POLICY_LIBRARIES)) {
+    accuse("it never had code of its own in memory, so that nothing but torch and Python can have done the work");
+    work->set_own_share(0);
+  }
+  if (!code.watched.has_value()) return breach;
+  const Watched watched = Sum(code, policy);
+  if (!watched.enough) {
+    absl::StrAppend(work->mutable_how(), "; from outside too little of it was seen to say more",
+                    code.watched->problem.empty() ? "" : ": ", code.watched->problem);
+    return breach;
+  }
+  const std::string seen = absl::StrFormat(
+      "threads found running %d times from outside: %.0f %% of their CPU time in its own code, %.0f %% in torch and "
+      "other code, %.0f %% in calling",
+      code.watched->seen, 100 * watched.own, 100 * watched.foreign, 100 * watched.calling);
+  absl::StrAppend(work->mutable_how(), work->how().empty() ? "" : "; ", seen);
+  work->set_own_share(std::min(work->own_share(), std::clamp(1 - watched.beyond, 0.0, 1.0)));
+  if (watched.beyond - 3 * watched.error > kForeignWatched) {
+    accuse(absl::StrFormat("%.0f %% of the CPU time of its threads was spent in code of others, most of it in %s",
+                           100 * watched.foreign, watched.worst));
   }
   return breach;
 }

@@ -3,11 +3,14 @@
 //
 // What each format shows:
 //  - Native candidates (.cu, .cpp) can only launch what is in their own object or in a library that they load. The
-//    libraries are read from the kernel's own books while the candidate works, so they cannot be hidden; code mapped
-//    by hand from no file is reported as "[anonymous]" and is not accepted under a policy on a CPU.
+//    libraries are read from the kernel's own books while the candidate works, so they cannot be hidden; their own
+//    object is known by the file that the worker made, not by its name; on a CPU, code mapped by hand from no file
+//    ("[anonymous]") and code that was written over in memory are not accepted under a policy.
 //  - Python candidates have torch in memory in any case. What they ran is what torch's profiler saw in their own
-//  process
-//    during one checked call: a candidate that tampers with its own profiler can hide from it, and `how` says so.
+//    process during one checked call: a candidate that tampers with its own profiler can hide from it. On a CPU three
+//    things are therefore seen from outside as well: whether code of their own was in memory at all, whether it is
+//    still what was built, and where the CPU time of all their threads went while calls were made (work_watch.h). On a
+//    GPU the profiler's word is all there is, and `how` says so.
 #pragma once
 
 #include <optional>
@@ -15,26 +18,40 @@
 #include <string>
 
 #include "grove/v1/types.pb.h"
+#include "worker/pipeline/work_watch.h"
+#include "worker/sandbox/mappings.h"
 
 namespace grove::worker {
 
 // Of the time of one call: more than this in code of others is a breach. Room for the odd fill or copy.
 inline constexpr double kForeignShare = 0.05;
 
+// By CPU time, looked at from outside: a share whose lower bound (three standard errors) is beyond this is a breach.
+// Every second in the interpreter and in torch's bindings excuses one in torch: making tensors and finding operators
+// takes them together. Who wants more excused pays for it with as much time.
+inline constexpr double kForeignWatched = 0.1;
+// Less than that seen says nothing: seconds, and looks that they are worth.
+inline constexpr double kLeastWatched = 0.01, kLeastLooks = 10;
+
 enum class CodeOrigin { kOwn, kLibrary, kTorch, kHarmless };
 
-// A mapped file, by name: a vendor's compute library (cuBLAS, cuDNN, oneMKL, OpenBLAS, ...), torch, or harmless (the C
-// runtime, CUDA's runtime and compilers, the driver).
+// What was seen of one candidate's processes.
+struct SeenCode {
+  sandbox::CodeSet before, after;           // mapped when it started, and while it worked
+  std::set<sandbox::FileIdentity> objects;  // those that the build stage made for it
+  std::optional<WatchedWork> watched;       // Python on a CPU
+};
+
+// A mapped file that is no object of the candidate's, by name: a vendor's compute library (cuBLAS, cuDNN, oneMKL,
+// OpenBLAS, ...), torch, or harmless (the C runtime, CUDA's runtime and compilers, the driver).
 CodeOrigin OriginOfLibrary(const std::string& path);
 
 // A kernel or operator by its name, given the kernels that the build stage compiled.
 CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators);
 
-// Fills `result->work` (policy, libraries, own share, kernels' owners) from what was seen. `before` and `after`: files
-// with code in the candidate's processes when it started and while it worked. Returns the evidence of a breach of the
-// policy in options.work, or nothing.
+// Fills `result->work` (policy, libraries, own share, kernels' owners) from what was seen. Returns the evidence of a
+// breach of the policy in options.work, or nothing.
 std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options,
-                                     const std::set<std::string>& before, const std::set<std::string>& after,
-                                     v1::EvaluationResult* result);
+                                     const SeenCode& code, v1::EvaluationResult* result);
 
 }  // namespace grove::worker

@@ -1,0 +1,97 @@
+#include "worker/pipeline/work_watch.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <new>
+#include <string>
+#include <thread>
+
+namespace grove::worker {
+namespace {
+
+// A process whose main thread waits for another one that computes.
+class Worker {
+ public:
+  Worker() {
+    void* shared = mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    count_ = new (shared) Count(0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      std::thread([this] {
+        for (;;) ++*count_;
+      }).join();
+    }
+  }
+  ~Worker() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    munmap(count_, sizeof(Count));
+  }
+  pid_t pid() const { return pid_; }
+  double CpuSeconds() const {
+    clockid_t clock;
+    timespec now{};
+    if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &now) != 0) return 0;
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  }
+  // False when it does not, for half a minute.
+  bool GoesOn() const {
+    const uint64_t from = *count_;
+    for (int i = 0; i < 30'000; ++i) {
+      if (*count_ != from) return true;
+      usleep(1000);
+    }
+    return false;
+  }
+
+ private:
+  using Count = std::atomic<uint64_t>;
+  Count* count_;
+  pid_t pid_;
+};
+
+std::string Self() {
+  char path[4096];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  return std::string(path, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+}
+
+TEST_CASE("A thread that another one waits for is seen where it computes, and all goes on afterwards", "[work]") {
+  Worker worker;
+  REQUIRE(worker.pid() > 0);
+  WatchedWork seen;
+  {
+    WorkWatch watch([&] { return std::vector<pid_t>{worker.pid()}; });
+    const double from = worker.CpuSeconds();
+    for (int i = 0; i < 60'000 && worker.CpuSeconds() < from + 0.3; ++i) usleep(1000);
+    seen = watch.Finish();
+  }
+  CHECK(worker.GoesOn());
+  INFO(seen.problem);
+  double own = 0, all = seen.system_seconds;
+  for (const auto& [code, seconds] : seen.seconds) {
+    all += seconds;
+    if (code.path == Self()) own += seconds;
+    CHECK(code.file.inode != 0);
+  }
+  CHECK(seen.problem.empty());
+  CHECK(seen.seen > 3);
+  CHECK(own > 0.9 * all);
+  CHECK(all * all / seen.squares > 2);
+}
+
+TEST_CASE("Nothing is watched where nothing is, and that is said by its figures", "[work]") {
+  WorkWatch watch([] { return std::vector<pid_t>(); });
+  const WatchedWork seen = watch.Finish();
+  CHECK(seen.seen == 0);
+  CHECK(seen.seconds.empty());
+}
+
+}  // namespace
+}  // namespace grove::worker

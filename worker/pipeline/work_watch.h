@@ -1,0 +1,54 @@
+// Where a sandbox's processes spend their CPU time, seen from outside: all of them are stopped now and then, and the
+// kernel says at which instruction each thread stands and how long it has run. Nothing inside can forge that; a
+// profiler in their own process could be blinded, and sees only the threads that it was told of.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "worker/sandbox/mappings.h"
+
+namespace grove::worker {
+
+struct WatchedWork {
+  std::map<sandbox::MappedCode, double> seconds;  // CPU time by the code in which a thread stood when it was stopped
+  double system_seconds = 0;                      // that of threads which stood in a system call
+  int seen = 0;                                   // threads found with CPU time since they were last looked at
+  double squares = 0;                             // of those times: (sum)^2 / squares says how many they are worth
+  std::string problem;                            // why nothing could be read; empty when something was
+};
+
+// Theory of operation. A thread of its own stops every process (SIGSTOP, which nothing can catch), waits until the
+// kernel says that its threads stand, reads /proc/PID/maps and of each thread `syscall` (instruction pointer, or the
+// system call) and `schedstat` (CPU time), and lets all go on; then it waits for a random time around two
+// milliseconds. What a thread ran since the last stop is ascribed to where it stands. Costs what is watched a good
+// part of its time, so nothing is timed meanwhile.
+class WorkWatch {
+ public:
+  // `pids`: the processes as they are now; called from the watching thread.
+  explicit WorkWatch(std::function<std::vector<pid_t>()> pids);
+  ~WorkWatch();  // as Finish
+  WorkWatch(const WorkWatch&) = delete;
+  WorkWatch& operator=(const WorkWatch&) = delete;
+
+  // Ends it. All processes go on.
+  WatchedWork Finish();
+
+ private:
+  void Watch();
+  void Look(bool first);
+
+  const std::function<std::vector<pid_t>()> pids_;
+  std::atomic<bool> stopping_{false};
+  std::map<pid_t, double> ran_;  // by thread: CPU seconds when it was last looked at
+  WatchedWork work_;
+  std::thread thread_;
+};
+
+}  // namespace grove::worker
