@@ -460,9 +460,9 @@ TEST_CASE("Opening and cancelling streams at any moment leaves none behind", "[f
   std::vector<std::thread> clients;
   std::atomic<int> hellos{0};
   for (int client = 0; client < 4; ++client) {
-    clients.emplace_back([&, client] {
+    // Its assertion belongs to this thread: Catch2 knows no other.
+    clients.emplace_back([&, client, stub = std::shared_ptr<v1::Farm::Stub>(FarmStub(served.address()))] {
       std::mt19937 random(seed + static_cast<unsigned>(client));
-      auto stub = FarmStub(served.address());
       for (int round = 0; round < 100; ++round) {
         grpc::ClientContext context;
         context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
