@@ -306,7 +306,7 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     begun = true;
     auto traced = torch::jit::tracer::trace(
         std::move(inputs),
-        [&](torch::jit::Stack stack) -> torch::jit::Stack {
+        [&](const torch::jit::Stack& stack) -> torch::jit::Stack {
           std::vector<Leaf> own = leaves;
           for (std::size_t i = 0; i < own.size(); ++i) {
             if (!own[i].scalar) own[i].tensor = stack[i].toTensor();
