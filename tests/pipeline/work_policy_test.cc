@@ -122,6 +122,9 @@ TEST_CASE("On the CPU a script's work is looked at from outside too", "[work]") 
   // Names are no excuse: what came later is not the interpreter.
   CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {File("/tmp/libpython3.so"), 0.3}})).empty());
   CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {File("[anonymous]"), 0.3}})).empty());
+  const auto module = File("/opt/python/lib-dynload/_json.so"), mine = File("/tmp/lib-dynload/_json.so");
+  CHECK(judge(Watched({{kOwn, 0.2}, {module, 0.3}, {torch, 0.2}})).empty());
+  CHECK_FALSE(judge(Watched({{kOwn, 0.2}, {mine, 0.3}, {torch, 0.2}})).empty());
   // Too little to say anything by.
   CHECK(judge(Watched({{torch, 0.008}})).empty());
   CHECK(judge(Watched({{kOwn, 0.012}, {torch, 0.004}})).empty());

@@ -818,8 +818,10 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   std::string stage;
   absl::Time stage_begin = absl::Now();
   // What code it has in memory, seen while it works: at the start of every draw, and now and then while it is timed.
-  // Whether it was written over is asked where a policy rests on it, of a script (whose torch makes it slow) once.
-  const bool policy = options.work() == v1::WORK_POLICY_LIBRARIES || options.work() == v1::WORK_POLICY_OWN_KERNELS;
+  // Whether it was written over is asked where a policy rests on it: on a CPU, of a script (whose torch makes it slow)
+  // once.
+  const bool policy = (options.work() == v1::WORK_POLICY_LIBRARIES || options.work() == v1::WORK_POLICY_OWN_KERNELS) &&
+                      Device().kind() != v1::DEVICE_KIND_CUDA;
   code.before = sandbox::ExecutableMappings(candidate->process->Pids(), policy && !python);
   code.after = code.before;
   absl::Time next_look = absl::InfinitePast();

@@ -81,6 +81,11 @@ struct Watched {
   std::string worst;             // of the foreign files
 };
 
+// Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there.
+bool Writable(const std::string& path) {
+  return StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/shm/"}) || path.rfind('/') == 0;
+}
+
 // The interpreter, what it imports, and the parts of torch that find operators and make tensors.
 bool Calling(const std::string& path) {
   return StartsWithAny(BaseName(path), {"python3", "libpython", "libtorch_python", "libc10", "libshm"}) ||
@@ -97,7 +102,7 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
     const CodeOrigin origin = OriginOfLibrary(mapped.path);
     if (code.objects.count(mapped.file) != 0) {
       own += seconds;
-    } else if (Calling(mapped.path) && (there || absl::StartsWith(mapped.path, "/usr/"))) {
+    } else if (Calling(mapped.path) && (there || !Writable(mapped.path))) {
       calling += seconds;
     } else if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) {
       own += seconds;
@@ -122,8 +127,7 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
 
 CodeOrigin OriginOfLibrary(const std::string& path) {
   const std::string name = absl::AsciiStrToLower(BaseName(path));
-  // Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there.
-  const bool writable = StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/shm/"}) || path.rfind('/') == 0;
+  const bool writable = Writable(path);
   if (StartsWithAny(name, {"libtorch", "libaten", "libc10", "libcaffe", "libshm", "libtriton"})) {
     return CodeOrigin::kTorch;
   }
