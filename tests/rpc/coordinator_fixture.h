@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,7 +14,10 @@ namespace grove::testing {
 
 class ServedEngine {
  public:
-  explicit ServedEngine(rpc::ServerOptions options = {}) : services_(engine) {
+  // `prepare` is called before anyone can connect: a worker that waits for this address does so at once.
+  explicit ServedEngine(rpc::ServerOptions options = {}, const std::function<void(FakeEngine&)>& prepare = nullptr)
+      : services_(engine) {
+    if (prepare) prepare(engine);
     if (options.listen == rpc::kDefaultAddress) options.listen = "127.0.0.1:0";
     auto started = rpc::Server::Start(options, services_.all());
     INFO(started.status());

@@ -149,8 +149,9 @@ TEST_CASE("After the stream is lost, what runs and what is unacknowledged is sai
   rpc::ServerOptions options;
   options.listen = address;
   {
-    ServedEngine second(options);
-    second.engine.on_connected = [](uint64_t, FakeEngine::SessionState& state) { state.link->Send(WelcomeMessage()); };
+    ServedEngine second(options, [](FakeEngine& engine) {
+      engine.on_connected = [](uint64_t, FakeEngine::SessionState& state) { state.link->Send(WelcomeMessage()); };
+    });
     REQUIRE(second.engine.WaitFor(
         [](const Sessions& sessions) { return sessions.count(1) > 0 && ResultsIn(sessions.at(1)).size() == 2; }));
     CHECK(second.engine.WaitFor([](const Sessions& sessions) {
@@ -158,11 +159,12 @@ TEST_CASE("After the stream is lost, what runs and what is unacknowledged is sai
       return hello.running_size() == 1 && hello.running(0).work() == "j-a/k3" && hello.unacknowledged_size() == 2;
     }));
   }
-  ServedEngine third(options);
-  third.engine.on_connected = [](uint64_t, FakeEngine::SessionState& state) { state.link->Send(WelcomeMessage()); };
-  third.engine.on_said = [](uint64_t, FakeEngine::SessionState& state, const v1::WorkerMessage& message) {
-    if (message.has_result()) state.link->Send(AckOf(message.result().lease()));
-  };
+  ServedEngine third(options, [](FakeEngine& engine) {
+    engine.on_connected = [](uint64_t, FakeEngine::SessionState& state) { state.link->Send(WelcomeMessage()); };
+    engine.on_said = [](uint64_t, FakeEngine::SessionState& state, const v1::WorkerMessage& message) {
+      if (message.has_result()) state.link->Send(AckOf(message.result().lease()));
+    };
+  });
   REQUIRE(worker.WaitFor([](const auto& stats) { return stats.results_acknowledged_total == 2; }));
   REQUIRE(worker.pipeline->Finish({"j-a/k3", 1}, "three"));
   REQUIRE(worker.WaitFor(
