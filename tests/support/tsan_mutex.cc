@@ -4,10 +4,16 @@
 // look into, so that whatever gRPC hands from one of its threads to another looks like a race. The members below take
 // the place of those of libabsl_synchronization.so, also for libgrpc.so, because the dynamic linker takes the program's
 // own first. The word that Abseil keeps its state in holds a pointer to ours. Readers exclude each other here.
+//
+// What a thread wrote before it starts a batch of operations is there for whoever is told of its end. gRPC passes that
+// on by atomics, so the calls by which both happen are taken over too.
+#include <dlfcn.h>
+#include <grpc/grpc.h>
 #include <pthread.h>
+#include <sanitizer/tsan_interface.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <cstddef>
+#include <cstdint>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -43,11 +49,14 @@ T& Ours(std::atomic<intptr_t>& word) {
   return *reinterpret_cast<T*>(have);
 }
 
+// All that was written before any batch was started.
+char batches_started;
+
 // True when the deadline has passed.
 bool WaitUntil(pthread_cond_t* cond, Lock& lock, absl::Time deadline) {
-  if (deadline == absl::InfiniteFuture()) return pthread_cond_wait(cond, &lock.mutex) != 0;
   const timespec at = absl::ToTimespec(deadline);
-  return pthread_cond_timedwait(cond, &lock.mutex, &at) != 0;
+  return deadline == absl::InfiniteFuture() ? pthread_cond_wait(cond, &lock.mutex) != 0
+                                            : pthread_cond_timedwait(cond, &lock.mutex, &at) != 0;
 }
 
 bool WaitFor(Lock& lock, const absl::Condition& condition, absl::Time deadline) {
@@ -59,6 +68,34 @@ bool WaitFor(Lock& lock, const absl::Condition& condition, absl::Time deadline) 
 }
 
 }  // namespace
+
+extern "C" {
+
+grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t count, void* tag, void* reserved) {
+  static const auto real =
+      reinterpret_cast<decltype(&grpc_call_start_batch)>(dlsym(RTLD_NEXT, "grpc_call_start_batch"));
+  __tsan_release(&batches_started);
+  return real(call, ops, count, tag, reserved);
+}
+
+// Callbacks run in threads of libgrpc++ that wait here.
+grpc_event grpc_completion_queue_next(grpc_completion_queue* queue, gpr_timespec deadline, void* reserved) {
+  static const auto real =
+      reinterpret_cast<decltype(&grpc_completion_queue_next)>(dlsym(RTLD_NEXT, "grpc_completion_queue_next"));
+  const grpc_event event = real(queue, deadline, reserved);
+  __tsan_acquire(&batches_started);
+  return event;
+}
+
+grpc_event grpc_completion_queue_pluck(grpc_completion_queue* queue, void* tag, gpr_timespec deadline, void* reserved) {
+  static const auto real =
+      reinterpret_cast<decltype(&grpc_completion_queue_pluck)>(dlsym(RTLD_NEXT, "grpc_completion_queue_pluck"));
+  const grpc_event event = real(queue, tag, deadline, reserved);
+  __tsan_acquire(&batches_started);
+  return event;
+}
+
+}  // extern "C"
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
