@@ -29,6 +29,7 @@ TEST_CASE("Every known trick with results, kernels and builds is stopped on the 
   const json document = json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
   INFO(ended.err);
   REQUIRE(document.is_object());
+  REQUIRE(document.contains("cases"));  // otherwise it says why there are none
   for (const json& one : document["cases"]) {
     if (one["state"] == "good" || one["state"] == "other_device") continue;
     for (const json& attempt : one["attempts"]) {
