@@ -191,6 +191,27 @@ TEST_CASE("Integers and booleans are exact", "[compare]") {
   CHECK(result.worst == 1);
 }
 
+TEST_CASE("Exact values that rounding decides may differ in as many elements as it explains", "[compare]") {
+  constexpr std::int64_t n = 1 << 20;
+  std::vector<unsigned char> reference(n, 1), got(n, 1);
+  auto judged = [&](double unstable, int wrong) {
+    for (std::int64_t i = 0; i < n; ++i) got[static_cast<std::size_t>(i)] = i < wrong ? 0 : 1;
+    ComparisonInput input{got.data(), reference.data(), nullptr, nullptr, n, Type("bool"), 512, {}};
+    input.noise.known = true;
+    input.noise.unstable = unstable;
+    return Compare(input, {});
+  };
+  CHECK(judged(0, 0).ok);
+  CHECK_FALSE(judged(0, 1).ok);
+  // A fifth of an element in each nudge, that is a dozen for the work of an honest program at most.
+  const double few = 0.2 / static_cast<double>(n);
+  CHECK(judged(few, 2).ok);
+  CHECK(judged(few, 12).ok);
+  CHECK_FALSE(judged(few, 60).ok);
+  CHECK_FALSE(judged(few, 60).undecided);
+  CHECK(judged(0.1, 5).undecided);
+}
+
 TEST_CASE("An output left as it was poisoned fails for every element type", "[compare]") {
   for (const char* name : {"float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",
                            "bool", "complex64", "complex128"}) {

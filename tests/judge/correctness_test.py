@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is right and what is wrong, by a real judge and real candidates: python3 correctness_test.py BUILD [--python PYTHON] [-k SUBSTRING]"""
 
+import json
 import os
 import random
 import sys
@@ -45,6 +46,70 @@ class Tests(judge_test.Tests):
         judge.close()
         assert answer["type"] == "loaded", answer
         return {f["id"]: f for f in answer["description"]["findings"]}
+
+    # ------------------------------------------------------------------------------------------- values of timed runs
+    TIMED = {"min_time_seconds": 0.1, "max_time_seconds": 0.5, "min_samples": 5, "only_given_inputs": True}
+    SLOW_DRAW = "[torch.randn(1 << 20) for _ in range(4)] and "
+
+    def test_values_of_timed_runs_mean_what_drawn_ones_do(self):
+        # Symmetric, 0 or 1, sorted, adding up to one, of norm one, and the same tensor twice.
+        problem = model("        s, m, e, p, d, x, z = a\n        return s * m + e + p.sum(1, keepdim=True) + (d * d).sum(1, keepdim=True) + (z - x)",
+                        self.SLOW_DRAW + "drawn()", extra="""
+def drawn():
+    s, x = torch.randn(64, 64), torch.randn(64, 64)
+    return [s + s.t(), torch.randint(0, 2, (64, 64)).float(), torch.sort(torch.rand(64))[0], torch.softmax(torch.randn(64, 64), 1),
+            torch.nn.functional.normalize(torch.randn(64, 64), dim=1), x, x]
+""")
+        body = """
+const float* m = (const float*)args->inputs[1].data; const float* e = (const float*)args->inputs[2].data;
+for (int i = 0; i < 64; ++i) for (int j = 0; j < 64; ++j) {
+  int low = 0; while (low < 64 && e[low] < e[j]) ++low;  // where a sorted array has it
+  y[i * 64 + j] = (m[i * 64 + j] != 0 ? x[j * 64 + i] : 0) + e[low] + 2;
+}"""
+        result = self.native(problem, body, self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert result["timing"]["outputs_verified"] > 5, result["timing"]
+
+    def test_indices_of_timed_runs_do_not_come_back(self):
+        # Beside a floating-point input that is dear to draw: what depends on the indices alone could be kept otherwise.
+        problem = model("        return a[0][a[1]]", self.SLOW_DRAW + "[torch.randn(64, 300), torch.randint(0, 64, (64,))]")
+        seen = os.path.join(self.folder.name, "seen")
+        body = '''const int64_t* at = (const int64_t*)args->inputs[1].data; unsigned long h = 1469598103934665603ul;
+for (int i = 0; i < 64; ++i) { h = (h ^ (unsigned long)at[i]) * 1099511628211ul; for (int j = 0; j < 300; ++j) y[i * 300 + j] = x[at[i] * 300 + j]; }
+FILE* f = fopen("%s", "a"); fprintf(f, "%%lx\\n", h); fclose(f);''' % seen
+        result = self.native(problem, "#include <stdio.h>\n" + judge_test.kernel(body), self.TIMED, whole=True)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        with open(seen, encoding="utf-8") as file:
+            calls = file.read().split()
+        assert len(set(calls)) > 0.5 * len(calls) and len(set(calls)) > 20, (len(set(calls)), len(calls))
+
+    def test_what_rounding_decides_is_judged_by_what_it_decides(self):
+        # Nobody can be right about the last bits of large numbers, and the rest of an index or a flag must be.
+        noise = model("        return ((a[0] @ a[1]) * 1e7).long() % 2", "[torch.randn(64, 256), torch.randn(256, 48)]")
+        result = self.native(noise, "memset(args->outputs[0].data, 0, 8 * n);")["result"]
+        assert result["verdict"] == "VERDICT_UNMEASURABLE" and "rounding" in result["reason"], result
+        positive = model("        return (a[0] @ a[1]) > 0", "[torch.randn(64, 256), torch.randn(256, 48)]")
+        halves = """const float* b = (const float*)args->inputs[1].data; unsigned char* z = (unsigned char*)args->outputs[0].data;
+for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0, u = 0; for (int k = 0; k < 128; ++k) t += x[i * 256 + k] * b[k * 48 + j];
+  for (int k = 128; k < 256; ++k) u += x[i * 256 + k] * b[k * 48 + j]; z[i * 48 + j] = t + u > %s; }"""
+        assert self.native(positive, halves % "0")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(positive, halves % "0.2f")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_outputs_whose_shape_depends_on_values_are_the_problems_fault(self):
+        for source in (model("        return a[0][a[0] > 0]", "[torch.randn(100, 100)]"),
+                       model("        return torch.nonzero(a[0] > 0)", "[torch.randn(100, 100)]")):
+            assert "varying-output-shapes" in self.findings(source)
+            judge = Judge(self.libexec, python=self.python)
+            assert judge.load(source)["type"] == "loaded"
+            answer = judge.evaluate(source=source.replace("Model(", "ModelNew("), options=QUICK)
+            assert judge.close() == 0
+            assert answer["type"] != "result" and "other shapes" in json.dumps(answer), answer
+
+    def test_what_is_not_written_is_wrong_where_nan_is_expected_too(self):
+        problem = model("        return torch.log(a[0])", "[torch.randn(64, 300)]")
+        assert self.native(problem, "for (long i = 0; i < n; ++i) y[i] = logf(x[i]);")["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(problem, "for (long i = 0; i < n; ++i) if (x[i] >= 0) y[i] = logf(x[i]);")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "never written" in result["reason"], result
 
     # -------------------------------------------------------------------------------------------------- distributions
     def test_an_honest_kernel_passes_on_every_distribution(self):

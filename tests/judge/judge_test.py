@@ -5,6 +5,7 @@ import argparse
 import base64
 import json
 import os
+import struct
 import sys
 import tempfile
 import traceback
@@ -232,13 +233,14 @@ while True:
                                            [os.open(program, os.O_RDONLY)])
                 assert candidate.ask({"type": "regions", "first": 0, "regions": [{"bytes": 8192}]}, [memory])["type"] == "ok"
                 for calls in 0, 3, 1:
-                    answer = candidate.ask({"type": "run", "slots": [], "practice": calls, "filling": [0, 1], "results": [4096]})
+                    answer = candidate.ask({"type": "run", "slots": [], "practice": calls, "filling": [0, 1],
+                                            "results": [[0, 256, 4096]]})
                     assert answer["type"] == "done" and len(answer["claimed_ns"]) == (calls > 0), answer
                 assert os.pread(memory, 8192, 0) == bytes(8192)
                 if program is None:
-                    stored = candidate.ask({"type": "store", "slots": [], "practice": [[0, 256, 4096]]})
+                    stored = candidate.ask({"type": "store", "slots": [], "practice": True})
                     assert stored == {"type": "stored", "outputs": []}, stored
-                    assert os.pread(memory, 8192, 0) == bytes(256) + b"\1" * 4096 + bytes(8192 - 256 - 4096)
+                    assert os.pread(memory, 8192, 0) == bytes(256) + struct.pack("f", 1) * 1024 + bytes(8192 - 256 - 4096)
                 tensor = {"region": 0, "offset": 0, "dtype": "float32", "shape": [16]}
                 opened = candidate.ask({"type": "open", "slots": [{"inputs": [tensor], "outputs": [dict(tensor, offset=512)]}],
                                         "params": [], "names": [], "seed": 42})

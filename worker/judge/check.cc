@@ -117,6 +117,19 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
         for (std::size_t i = 0; i < expected.nudged.size(); ++i) {
           if (expected.nudged[i].sizes() != expected.high[i].sizes()) expected.nudged.clear();
         }
+        if (!expected.nudged.empty() && std::any_of(expected.plain.begin(), expected.plain.end(), Stepped)) {
+          try {
+            auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
+            moved->Run();
+            expected.wide = moved->Outputs();
+          } catch (const std::exception&) {
+            expected.wide.clear();
+          }
+          if (expected.wide.size() != expected.high.size()) expected.wide.clear();
+          for (std::size_t i = 0; i < expected.wide.size(); ++i) {
+            if (expected.wide[i].sizes() != expected.high[i].sizes()) expected.wide.clear();
+          }
+        }
       }
     } catch (const std::exception&) {
       expected.high.clear();
@@ -132,6 +145,7 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   ++current_->trials;
   const bool given = current_->distribution == Distribution::kGiven;
   const bool held_out = reference_.HeldOut(slot->shape_set);
+  slot->MustFit(expected.plain);
   // Out of the candidate's reach first: what is compared can no longer change.
   std::vector<at::Tensor> got;
   const auto copy_begin = Clock::now();
@@ -158,9 +172,17 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     outputs.clear();
     noise_.resize(got.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const Comparison compared = CompareTensors(
-          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.reduction, noise_[i]},
-          verify_rule_);
+      const Comparison compared =
+          CompareTensors({got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.reduction,
+                          noise_[i], At(expected.wide, i)},
+                         verify_rule_);
+      if (compared.undecided && compared.mismatched > 0) {
+        throw Verdict{"VERDICT_UNMEASURABLE",
+                      "rounding decides most of " + Output(i, got.size()) +
+                          ": the reference itself gives other values when its inputs move in their last bit, so that "
+                          "right and wrong cannot be told apart; `grove problem check` says more",
+                      {}};
+      }
       if (compared.noise.known) noise_[i] = compared.noise;
       outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
       current_->error = std::max(current_->error, compared.scaled_error);
@@ -173,6 +195,9 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
         error_same_ = std::max(error_same_, compared.scaled_same);
         condition_ = std::max(condition_, compared.noise.condition);
         reference_noise_ = std::max(reference_noise_, compared.noise.rms);
+      }
+      if (compared.ok && failure.empty() && slot->LeftUnwritten(i, got[i])) {
+        failure = Output(i, got.size()) + " has elements that were never written where the reference gives NaN";
       }
       if (!compared.ok && failure.empty())
         failure = Explain(i, got.size(), got[i], expected.plain[i], compared, trial, held_out);
@@ -301,6 +326,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     // A float64 evaluation that is slow is done for the first trial alone: its noise figures serve the others.
     const bool first = trial <= static_cast<int>(sets);
     Expected expected = Compute(leaves, first || problem_.double_seconds < 0.5, first);
+    slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
     given_finite_ = given_finite_ && AllFinite(expected.plain);
     reference_.SelectShapeSet(0);
     arena->Fill(slot, std::move(leaves));
@@ -385,6 +411,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     if (skipped.empty()) {
       try {
         expected = Compute(leaves, true, true);
+        slot->MustFit(expected.plain);
         skipped = Unusable(expected);
       } catch (const std::exception& error) {
         if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
@@ -414,9 +441,17 @@ std::string Check::Unusable(const Expected& expected) {
                : "";
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
-    if (!(expected.plain[i].is_floating_point() || expected.plain[i].is_complex())) continue;
-    const Comparison own = CompareTensors(
-        {{}, expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.reduction, {}}, verify_rule_);
+    const bool exact = !(expected.plain[i].is_floating_point() || expected.plain[i].is_complex());
+    const Comparison own = CompareTensors({exact ? expected.plain[i] : at::Tensor(),
+                                           expected.plain[i],
+                                           At(expected.high, i),
+                                           At(expected.nudged, i),
+                                           problem_.reduction,
+                                           {},
+                                           At(expected.wide, i)},
+                                          verify_rule_);
+    if (own.undecided) return "rounding decides the reference's own result there";
+    if (exact) continue;
     char text[160];
     if (kNoiseFactor * own.noise.rms > kMostNoise) {
       std::snprintf(text, sizeof text, "rounding moves the reference's own result by %.2g of the output's rms",

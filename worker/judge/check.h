@@ -19,6 +19,7 @@ struct Expected {
   std::vector<at::Tensor> plain;
   std::vector<at::Tensor> high;    // in float64; empty where there is none
   std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
+  std::vector<at::Tensor> wide;    // the same for inputs nudged further, where an output has steps
 };
 
 // How the check goes on one distribution of values.

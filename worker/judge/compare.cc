@@ -40,6 +40,12 @@ double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
   return error;
 }
 
+// How many of n may jump where a share is expected to: four standard deviations of a count, and three.
+double JumpCount(double share, double n) {
+  const double mean = share * n;
+  return mean > 0 ? mean + 4 * std::sqrt(mean) + 3 : 0;
+}
+
 // The share of elements that jump for an honest program: the nudge is one rounding, the work makes some.
 double JumpsAllowed(const wire::DType& type, double reduction, double unstable, const Rule& rule) {
   return kNoiseFactor * unstable * std::max(WorkError(type, reduction, rule) / kNudge, 1.0);
@@ -190,12 +196,12 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   result.scaled_error = sum_squares > 0 ? std::sqrt(error_squares / sum_squares) : std::sqrt(error_squares);
   // An index or a flag that rounding decides (the largest of sums) may come out otherwise, as often as it does for the
   // reference itself.
-  const double allowed =
-      JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule) * static_cast<double>(input.elements);
+  const double share = JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule);
+  const double allowed = JumpCount(share, static_cast<double>(input.elements));
+  result.undecided = rule.mode == RuleMode::kScaled && share > kMostJumps;
   result.noise = input.noise;
   result.passes_1e4 = result.passes_1e2 = result.mismatched == 0;
-  result.passes_scaled = result.mismatched == 0 ||
-                         (input.noise.unstable > 0 && static_cast<double>(result.mismatched) <= std::ceil(allowed));
+  result.passes_scaled = static_cast<double>(result.mismatched) <= allowed;
   result.ok = rule.mode == RuleMode::kScaled ? result.passes_scaled : result.mismatched == 0;
   if (!result.ok) result.why = "values of an exact type differ";
   return result;
@@ -291,7 +297,7 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
     const double scale = kNudge * (rms > 0 ? rms : 1);
     result->noise.condition = std::max(1.0, std::sqrt(response.squares / finite) / scale);
     result->noise.condition_max = std::max(1.0, response.max / scale);
-    result->noise.unstable = static_cast<double>(response.jumps) / finite;
+    result->noise.unstable = std::max(static_cast<double>(response.jumps) / finite, input.jumps);
   }
   ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result->noise, rule);
   Rule same = rule;
@@ -299,7 +305,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, result->noise, same).rms;
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
-  limits.jumps = std::ceil(limits.jumps * finite);
+  result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;
+  limits.jumps = JumpCount(limits.jumps, finite);
   if (input.high == nullptr && result->noise.known) {
     // Measured against the reference as written, whose own error adds.
     limits.rms += result->noise.rms * rms;
@@ -401,6 +408,16 @@ Comparison Compare(const ComparisonInput& input, const Rule& rule) {
   return {};
 }
 
+namespace {
+
+// Never what arithmetic makes of itself: a NaN without a payload, or with all of it (CUDA's).
+std::uint32_t Payload(std::uint32_t salt, std::uint32_t mask) {
+  const std::uint32_t bits = salt & mask;
+  return bits == 0 || bits == mask ? mask >> 1 : bits;
+}
+
+}  // namespace
+
 std::vector<unsigned char> PoisonElement(const wire::DType& type, std::uint32_t salt) {
   std::vector<unsigned char> bytes(type.bytes());
   auto put = [&bytes](std::size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
@@ -409,18 +426,18 @@ std::vector<unsigned char> PoisonElement(const wire::DType& type, std::uint32_t 
       bytes[0] = 0xA5;  // neither false nor true
       break;
     case wire::DTypeKind::kBfloat:
-      put(0, static_cast<std::uint16_t>(0x7fc0 | (salt & 0x3f)));
+      put(0, static_cast<std::uint16_t>(0x7fc0 | Payload(salt, 0x3f)));
       break;
     case wire::DTypeKind::kFloat:
     case wire::DTypeKind::kComplex: {
       const std::size_t part = type.kind == wire::DTypeKind::kComplex ? bytes.size() / 2 : bytes.size();
       for (std::size_t at = 0; at < bytes.size(); at += part) {
         if (part == 8) {
-          put(at, std::uint64_t{0x7ff8000000000000} | salt);
+          put(at, std::uint64_t{0x7ff8000000000000} | Payload(salt, 0xffffffff));
         } else if (part == 4) {
-          put(at, std::uint32_t{0x7fc00000} | (salt & 0x3fffff));
+          put(at, std::uint32_t{0x7fc00000} | Payload(salt, 0x3fffff));
         } else {
-          put(at, static_cast<std::uint16_t>(0x7e00 | (salt & 0x1ff)));
+          put(at, static_cast<std::uint16_t>(0x7e00 | Payload(salt, 0x1ff)));
         }
       }
       break;

@@ -53,10 +53,12 @@ inline constexpr double kReducedBound = 0.5;       // the same where reduced pre
 inline constexpr double kMaxStraight = 0x1p17;     // no longer than this is a reduction in one accumulator
 inline constexpr double kMaxReduction = 0x1p24;    // a float32 sum of more terms than this in one run stands still
 inline constexpr double kNudge = 0x1p-23;          // relative, of the inputs, for the second float64 evaluation
-inline constexpr double kJump = 0x1p-7;            // of the output's rms: a response beyond this is a jump, not a slope
-inline constexpr std::int64_t kNeighbours = 256;   // elements of criterion 4
-inline constexpr double kBlockFactor = 8;          // a block's rms error over the honest one of its magnitude
-inline constexpr double kBlockNoise = 16;          // or over the reference's own error there
+inline constexpr double kWideNudge = 0x1p-17;      // for outputs of exact types: jumps are rare, and this one counts
+inline constexpr double kMostJumps = 0.25;  // share of an output; where rounding decides more, nothing is compared
+inline constexpr double kJump = 0x1p-7;     // of the output's rms: a response beyond this is a jump, not a slope
+inline constexpr std::int64_t kNeighbours = 256;  // elements of criterion 4
+inline constexpr double kBlockFactor = 8;         // a block's rms error over the honest one of its magnitude
+inline constexpr double kBlockNoise = 16;         // or over the reference's own error there
 
 // What is known of the reference's own error on one output, relative to that output's rms.
 struct ReferenceNoise {
@@ -78,11 +80,13 @@ struct ComparisonInput {
   wire::DType type;
   double reduction = 1;  // longest reduction that leads to this output
   ReferenceNoise noise;  // from another draw, used where `high` is null
+  double jumps = 0;      // share of elements that jump in one nudge, as a larger one counted it; with `nudged`
 };
 
 struct Comparison {
-  bool ok = false;  // by the rule asked for
-  std::string why;  // when not: one line
+  bool ok = false;         // by the rule asked for
+  bool undecided = false;  // rounding decides so much of it that nobody can be right
+  std::string why;         // when not: one line
   std::int64_t elements = 0;
   std::int64_t mismatched = 0;                           // elements beyond what the rule allows
   std::int64_t worst = -1;                               // flat position of the worst element; -1 when none differs

@@ -3,8 +3,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "worker/judge/tensor_type.h"
 
@@ -15,6 +17,23 @@ namespace {
 constexpr std::int64_t kHostElements = 1 << 16;
 
 bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
+// The share of elements that jump in a nudge of kNudge, from the count of a larger one: thresholds are crossed in
+// proportion.
+double WideJumps(const ComparedTensors& tensors) {
+  if (!tensors.wide.defined() || !tensors.high.defined() || tensors.high.numel() == 0) return 0;
+  at::Tensor jumped;
+  if (Fractions(tensors.reference)) {
+    const at::Tensor high = tensors.high, moved = (tensors.wide - high).abs();
+    const at::Tensor usable = at::logical_and(at::isfinite(moved), at::isfinite(high.abs()));
+    const at::Tensor size = at::where(usable, high.abs(), at::zeros_like(moved));
+    jumped = at::logical_and(usable, moved > size.square().mean().sqrt() * kJump);
+  } else {
+    jumped = tensors.wide.ne(tensors.high);
+  }
+  return static_cast<double>(jumped.sum().item<std::int64_t>()) / static_cast<double>(jumped.numel()) *
+         (kNudge / kWideNudge);
+}
 
 Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
@@ -41,9 +60,11 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   input.type = wire::FindDType(ShortType(reference.scalar_type())).value();
   input.reduction = tensors.reduction;
   input.noise = tensors.noise;
+  input.jumps = WideJumps(tensors);
   if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
     const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
-    input.noise.unstable = static_cast<double>(jumps) / static_cast<double>(reference.numel());
+    input.noise.known = true;
+    input.noise.unstable = std::max(static_cast<double>(jumps) / static_cast<double>(reference.numel()), input.jumps);
   }
   return Compare(input, rule);
 }
@@ -77,6 +98,7 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
   const double present = 0;
   if (tensors.high.defined()) input.high = &present;  // only asked whether it is there
   if (tensors.nudged.defined()) input.nudged = &present;
+  input.jumps = WideJumps(tensors);
   const at::Tensor got_flat = tensors.got.defined() ? Flat(tensors.got) : at::Tensor(),
                    reference_flat = Flat(tensors.reference);
   const at::Tensor high_flat = tensors.high.defined() ? Flat(tensors.high) : at::Tensor();
@@ -185,6 +207,18 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
 }
 
 }  // namespace
+
+bool Stepped(const at::Tensor& output) {
+  if (output.numel() == 0) return false;
+  if (!Fractions(output)) return true;
+  if (output.is_complex()) return false;
+  // Zeros alone are a rectifier's, which does not jump.
+  constexpr std::int64_t kSample = 1 << 14;
+  const std::int64_t step = std::max<std::int64_t>(output.numel() / kSample, 1);
+  const at::Tensor sample = output.reshape({-1}).slice(0, 0, output.numel(), step).to(at::kCPU).to(at::kDouble);
+  const at::Tensor some = sample.masked_select(sample.ne(0));
+  return some.numel() >= 64 && std::get<0>(at::_unique(some)).numel() < some.numel() / 2;
+}
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {
   if (tensors.reference.is_cuda() && tensors.reference.numel() > kHostElements && Fractions(tensors.reference)) {

@@ -14,7 +14,13 @@ struct ComparedTensors {
   at::Tensor nudged;     // the same for nudged inputs; may be undefined; only with `high`
   double reduction = 1;  // length of the longest reduction behind the output
   ReferenceNoise noise;  // of another draw, used where `high` is undefined
+  at::Tensor wide;       // as `nudged`, for inputs moved by kWideNudge; may be undefined; only with `nudged`
 };
+
+// Whether its values are steps (an exact type, or a fraction that few values occur of): an element then jumps when
+// rounding takes it over a threshold, and jumps are so rare that only a larger nudge counts them.
+bool Stepped(const at::Tensor& output);
+
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
 
 }  // namespace grove::judge

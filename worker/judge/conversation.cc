@@ -209,9 +209,9 @@ double Conversation::Practise(std::size_t calls, std::size_t like, const std::fu
   return seconds;
 }
 
-double Conversation::PractiseStoring(const json& places) {
+double Conversation::PractiseStoring(std::size_t like) {
   const auto begin = Clock::now();
-  Send({{"type", "store"}, {"slots", json::array()}, {"practice", places}});
+  Send({{"type", "store"}, {"slots", Filling(like)}, {"practice", true}});
   LetGo();
   Receive("stored");
   const double seconds = Since(begin);

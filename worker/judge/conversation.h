@@ -53,11 +53,11 @@ class Conversation {
                  const std::function<void()>& at_once);
   // The same with so many calls of a program of the candidate's process own, which it runs only before the candidate's
   // program is loaded. Seconds.
-  // `results`: bytes of tensors that a Python process makes besides, for PractiseStoring.
+  // `results`: [region, offset, bytes] for each of which a Python process makes a tensor besides.
   double Practise(std::size_t calls, std::size_t like, const std::function<void()>& drained,
                   const nlohmann::json& results = nlohmann::json::array());
-  // Storing them at [region, offset, bytes] each. Seconds.
-  double PractiseStoring(const nlohmann::json& places);
+  // Storing them there, in a request as long as one for so many slots. Seconds.
+  double PractiseStoring(std::size_t like);
   // A Python candidate copies what the last timed run returned for these slots to their outputs, and lets go of the
   // rest. The reply has `outputs` (of the last slot) and `wall`.
   Reply Store(const std::vector<std::size_t>& slots);

@@ -50,27 +50,25 @@ double Spacing(at::ScalarType type) {  // of numbers at 1
   }
 }
 
-// Whether the values mean something that other values would not.
-bool Keeps(const at::Tensor& value) {
-  if (value.numel() == 0) return true;
+// Of values that are finite; what holds for all rows holds for some of them.
+bool MeansMore(const at::Tensor& value) {
   const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value.to(Wider(value.scalar_type()));
-  if (!True(at::isfinite(real).all())) return true;
   if (True(real.eq(real.reshape({-1})[0]).all())) return true;
   if (True(real.eq(real.round()).all())) return true;
   if (value.is_complex() || value.dim() == 0 || value.size(-1) < 2) return false;
   if (value.size(-1) >= 16 &&
       True(value.narrow(-1, 1, value.size(-1) - 1).ge(value.narrow(-1, 0, value.size(-1) - 1)).all()))
     return true;  // sorted
-  if (!True(value.ge(0).all())) return false;
+  const at::Tensor wide = value.to(at::kFloat);
+  const bool positive = True(value.ge(0).all());
+  const double rounding = std::max(64 * Spacing(value.scalar_type()), 1e-5);
   for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
-    if (True((value.to(at::kFloat).sum(dim) - 1).abs().le(1e-2).all())) return true;  // probabilities
+    const at::Tensor sum = wide.sum(dim);
+    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;                           // probabilities
+    if (True((wide.square().sum(dim) - 1).abs().le(rounding).all())) return true;                // directions
+    if (!positive && True(sum.abs().le(rounding / 8 * wide.abs().sum(dim)).all())) return true;  // mean taken off
   }
   return false;
-}
-
-bool Symmetric(const at::Tensor& value) {
-  return value.dim() >= 2 && value.size(-1) > 1 && value.size(-1) == value.size(-2) &&
-         True(value.eq(value.transpose(-1, -2)).all());
 }
 
 // Elements that stay in a sparse input: a few everywhere, more at the end of the rows, and the last of all, for what is
@@ -90,6 +88,20 @@ at::Tensor Kept(const at::Tensor& value, double reduction, const at::Generator& 
 }
 
 }  // namespace
+
+bool KeepsMeaning(const at::Tensor& value) {
+  if (value.numel() == 0) return true;
+  const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value;
+  if (real.is_floating_point() && !True(at::isfinite(real).all())) return true;
+  constexpr std::int64_t kRows = 64;
+  if (value.dim() < 2 || value.size(0) <= kRows) return MeansMore(value);
+  return MeansMore(value.narrow(0, 0, kRows)) && MeansMore(value);
+}
+
+bool IsSymmetric(const at::Tensor& value) {
+  return value.dim() >= 2 && value.size(-1) > 1 && value.size(-1) == value.size(-2) &&
+         True(value.eq(value.transpose(-1, -2)).all());
+}
 
 const char* EnumName(Distribution distribution) {
   switch (distribution) {
@@ -128,7 +140,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !(leaf.tensor.is_floating_point() || leaf.tensor.is_complex())) continue;
     ++floating;
-    if (Keeps(given[i].tensor)) continue;
+    if (KeepsMeaning(given[i].tensor)) continue;
     const at::ScalarType type = given[i].tensor.scalar_type();
     const at::Tensor value = given[i].tensor.to(Wider(type));
     bool copied = false;
@@ -178,7 +190,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         zeros.sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) {
       made = at::where(zeros, value, made);
     }
-    if (Symmetric(value)) made = made.triu() + made.triu(1).transpose(-1, -2);
+    if (IsSymmetric(value)) made = made.triu() + made.triu(1).transpose(-1, -2);
     made = made.to(type);
     if (!True(at::isfinite(made).all())) {
       result.skipped = "the inputs' type cannot hold such values";
@@ -228,7 +240,7 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
     const at::Tensor wide = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble);
     at::Tensor moved = at::where(up, wide * (1 + size), wide * (1 - size));
     // What is symmetric is assumed to be so by honest programs too.
-    if (Symmetric(wide)) moved = moved.triu() + moved.triu(1).transpose(-1, -2);
+    if (IsSymmetric(wide)) moved = moved.triu() + moved.triu(1).transpose(-1, -2);
     leaf.tensor = moved;
   }
   return nudged;

@@ -166,7 +166,7 @@ class Evaluator {
     }
     StageDone("inputs");
     arena_.Map(&conversation_);
-    if (candidate_ != nullptr) candidate_->LearnAsking(timed_slots_);
+    if (candidate_ != nullptr) candidate_->LearnAsking(timed_slots_, Between(problem_, ops_));
     arena_.Open(&conversation_, open);
   }
 

@@ -40,7 +40,7 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
       open["structure"] = problem_.reference->Structure();
     }
     arena_.Map(&conversation_);
-    side_->LearnAsking(timed_slots);
+    side_->LearnAsking(timed_slots, Between(problem_, ops_));
     arena_.Open(&conversation_, open);
     conversation_.SetStage("check");
     check_->Run(

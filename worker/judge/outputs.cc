@@ -68,7 +68,10 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
   for (std::size_t begin = 0; begin < sets.size(); begin += rows) {
     const std::size_t count = std::min(rows, sets.size() - begin);
     std::vector<std::vector<at::Tensor>> wanted;
-    for (std::size_t i = 0; i < count; ++i) wanted.push_back(expected(sets[begin + i]));
+    for (std::size_t i = 0; i < count; ++i) {
+      wanted.push_back(expected(sets[begin + i]));
+      arena.at(sets[begin + i]).MustFit(wanted.back());
+    }
     // The first of all, and where something was written that must not be: one by one, and Check says what it was.
     std::vector<bool> look(count, !intact);
     if (passed_.empty()) look[0] = true;

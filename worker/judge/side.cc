@@ -15,9 +15,11 @@ using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Storing by a candidate may take this many times what it took a process that computes nothing (other caches, another
-// state of the allocator), and Python asks torch for one copy in so many seconds.
-constexpr double kMoreStoring = 1.5, kCopyCuda = 15e-6, kCopyCpu = 6e-6;
+// Storing by a candidate may take this many times what it took a process that computes nothing: other caches, another
+// state of the allocator.
+constexpr double kMoreStoring = 1.25;
+// By which asking may have become dearer since then: of itself, seconds, and of a run.
+constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
 
 }  // namespace
 
@@ -125,9 +127,17 @@ double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   if (!python_) return 0;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
-  const double outputs = static_cast<double>(sets.empty() ? 0 : arena_.at(sets[0]).out.places.size());
-  const double each = kMoreStoring * storing_ + (ops_.cuda() ? kCopyCuda : kCopyCpu) * outputs;
-  return std::max(0.0, stored.wall - 2 * empty_before_ - each * static_cast<double>(sets.size()));
+  return std::max(0.0, stored.wall - kMoreStoring * (storing_asked_ + storing_ * static_cast<double>(sets.size())));
+}
+
+std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
+  constexpr double kShort = 3e-3;  // seconds: some forty of them are made
+  if (problem.reference_seconds > kShort) return [] {};
+  const std::shared_ptr<Call> call = problem.reference->Prepare(problem.reference->Draw(SecretSeed()), Mode::kEager);
+  return [&ops, call] {
+    call->Run();
+    ops.Synchronize();
+  };
 }
 
 double CandidateSide::AskForNothing() {
@@ -136,13 +146,14 @@ double CandidateSide::AskForNothing() {
   return Run({});
 }
 
-void CandidateSide::LearnAsking(std::size_t calls) {
+void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& between) {
   like_ = calls;
   constexpr int kTimes = 12;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
   std::vector<double> empty, few, twice;
-  const auto practise = [this](std::size_t count) {
+  const auto practise = [&](std::size_t count) {
+    between();
     std::this_thread::sleep_for(kRest);
     Cool({});
     return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
@@ -150,49 +161,50 @@ void CandidateSide::LearnAsking(std::size_t calls) {
   conversation_.HoldBetweenRuns(true);
   practise(kFew);  // pages its code and memory in
   for (int i = 0; i < kTimes; ++i) {
+    between();
     empty.push_back(AskForNothing());
     few.push_back(practise(kFew));
     twice.push_back(practise(2 * kFew));
   }
   empty_before_ = Median(empty);
-  if (python_) LearnStoring();
+  if (python_) LearnStoring(between);
   conversation_.HoldBetweenRuns(false);
   asking_ = std::max(empty_before_, 2 * Median(few) - Median(twice));
 }
 
-void CandidateSide::LearnStoring() {
+void CandidateSide::LearnStoring(const std::function<void()>& between) {
   constexpr int kTimes = 7;
-  const std::size_t most = std::size_t{ops_.cuda() ? 128u : 32u} << 20;  // bytes, of up to three sets
-  const std::size_t sets = std::min<std::size_t>(3, like_);
-  nlohmann::json results = nlohmann::json::array(), places = nlohmann::json::array();
-  std::size_t wanted = 0, bytes = 0;
-  for (std::size_t set = 0; set < sets; ++set) {
-    const Slot& slot = arena_.at(set);
+  constexpr std::size_t kMostPlaces = 512;
+  const std::size_t most = std::size_t{ops_.cuda() ? 128u : 32u} << 20;  // bytes
+  nlohmann::json places = nlohmann::json::array();
+  std::size_t bytes = 0, sets = 0;
+  for (; sets < like_ && (sets == 0 || (bytes < most && places.size() < kMostPlaces)); ++sets) {
+    const Slot& slot = arena_.at(sets);
     for (const Place& place : slot.out.places) {
-      wanted += place.bytes;
-      const std::size_t part = std::min(place.bytes, most - bytes);
-      if (part == 0) continue;
-      bytes += part;
-      results.push_back(part);
-      places.push_back({slot.out_region, place.offset, part});
+      if (place.bytes > 0) places.push_back({slot.out_region, place.offset, std::min(place.bytes, most)});
+      bytes += place.bytes;
     }
   }
-  if (bytes == 0) return;
+  if (places.empty()) return;
+  std::size_t copied = 0;
+  for (const auto& place : places) copied += place[2].get<std::size_t>();
   std::vector<double> seconds;
   for (int i = 0; i <= kTimes; ++i) {
+    between();
     std::this_thread::sleep_for(kRest);
     Cool({});
     conversation_.Practise(
-        1, 0, [this] { ops_.EmptyRun(); }, results);
-    const double took = conversation_.PractiseStoring(places);
+        1, 0, [this] { ops_.EmptyRun(); }, places);
+    const double took = conversation_.PractiseStoring(sets);
     if (i > 0) seconds.push_back(took);  // the first one pages its code and memory in
   }
-  const double whole = static_cast<double>(wanted) / static_cast<double>(bytes);
-  storing_ = std::max(0.0, Median(seconds) - empty_before_) * whole / static_cast<double>(sets);
+  storing_asked_ = std::min(empty_before_, Median(seconds));
+  storing_ = (Median(seconds) - storing_asked_) * static_cast<double>(bytes) /
+             (static_cast<double>(copied) * static_cast<double>(sets));
 }
 
-double CandidateSide::Asking(double empty) const {
-  return std::min(empty + asking_ - empty_before_, 1.25 * asking_ + 30e-6);
+double CandidateSide::Asking(double empty, double run) const {
+  return asking_ + std::min({empty - empty_before_, kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run});
 }
 
 }  // namespace grove::judge

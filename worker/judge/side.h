@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,6 +48,9 @@ class Side {
   DeviceOps& ops_;
 };
 
+// For LearnAsking: one run of the reference on a draw of its own, where it is so short that asking counts beside it.
+std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops);
+
 // The problem's own program, in this process, on the judge's own values.
 class ReferenceSide : public Side {
  public:
@@ -86,13 +90,14 @@ class CandidateSide : public Side {
 
   // What asking this process for so many calls costs, while no code but ours has run in it (docs/timing.md). Called
   // once, when its memory is mapped and before the program is opened: later nobody could say.
-  void LearnAsking(std::size_t calls);
+  // `between`: work of the judge's own, as there is between timed runs; caches and processors are used by it.
+  void LearnAsking(std::size_t calls, const std::function<void()>& between);
   // From now on an empty run is asked for as a run of so many calls is.
   void AskLike(std::size_t calls) { like_ = calls; }
   // One run of nothing, in the state in which timed runs are asked for: after a rest, with caches as cold. Seconds.
   double AskForNothing();
-  // What is taken off a run, when runs of nothing take this many seconds now.
-  double Asking(double empty) const;
+  // What is taken off runs of `run` seconds, when runs of nothing take `empty` seconds now.
+  double Asking(double empty, double run) const;
   double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
 
   const Reply& reply() const { return reply_; }  // of the last run; with `outputs` after Collect
@@ -100,7 +105,7 @@ class CandidateSide : public Side {
   Arena& arena() { return arena_; }
 
  private:
-  void LearnStoring();
+  void LearnStoring(const std::function<void()>& between);
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
 
   Conversation& conversation_;
@@ -109,7 +114,7 @@ class CandidateSide : public Side {
   bool python_;
   double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
   double empty_before_ = 0;
-  double storing_ = 0;  // of the outputs of one set, by a Python process that computes nothing
+  double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   std::size_t like_ = 0;
   Reply reply_;
 };

@@ -1,8 +1,12 @@
 #include "worker/judge/slots.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "worker/judge/compare.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -57,6 +61,32 @@ Layout LayoutOf(const std::vector<at::Tensor>& tensors) {
   Layout layout;
   for (const at::Tensor& tensor : tensors) layout.Add(tensor);
   return layout;
+}
+
+void Slot::MustFit(const std::vector<at::Tensor>& expected) const {
+  bool fits = expected.size() == out.places.size();
+  for (std::size_t i = 0; fits && i < expected.size(); ++i) {
+    fits = expected[i].sizes() == at::IntArrayRef(out.places[i].shape) &&
+           ShortType(expected[i].scalar_type()) == out.places[i].type.name;
+  }
+  if (fits) return;
+  throw ProblemError(
+      "the reference's outputs have other shapes or types from draw to draw, so that a candidate cannot be given "
+      "memory "
+      "for them: give outputs of one shape (a mask or a count instead of the elements that it selects)");
+}
+
+bool Slot::LeftUnwritten(std::size_t i, const at::Tensor& got) const {
+  if (!got.is_floating_point() || got.numel() == 0) return false;
+  const at::Tensor none = at::isnan(got);
+  if (!none.any().item<bool>()) return false;
+  const at::Tensor values = got.masked_select(none).contiguous().cpu();
+  const std::vector<unsigned char> element = PoisonElement(out.places[i].type, poison);
+  const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
+  for (std::size_t at = 0; at < values.nbytes(); at += element.size()) {
+    if (std::memcmp(bytes + at, element.data(), element.size()) == 0) return true;
+  }
+  return false;
 }
 
 void FillGuards(DeviceOps* ops, SharedBlock* block) { ops->Fill(block->data(), kGuard, sizeof kGuard, block->bytes()); }
@@ -172,6 +202,7 @@ void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
 
 void Arena::Poison(Slot* slot) {
   const auto salt = static_cast<std::uint32_t>(random_.Next());
+  slot->poison = salt;
   for (const Place& place : slot->out.places) {
     const auto pattern = PoisonElement(place.type, salt);
     if (place.bytes > 0) ops_.Fill(slot->outputs->data() + place.offset, pattern.data(), pattern.size(), place.bytes);

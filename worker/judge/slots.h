@@ -44,8 +44,13 @@ struct Slot {
   std::shared_ptr<SharedBlock> inputs, outputs;  // of this slot alone, or of many
   std::size_t shape_set = 0;
   std::vector<Leaf> leaves;  // pristine: what the inputs must still hold after a run
-  bool spoiled = false;      // the inputs were spoiled after the run
+  // Throws ProblemError unless the reference's outputs are of the shapes and types that this slot has room for.
+  void MustFit(const std::vector<at::Tensor>& expected) const;
+  bool spoiled = false;  // the inputs were spoiled after the run
   std::size_t out_region = 0;
+  std::uint32_t poison = 0;  // of the outputs, the latest
+  // Whether NaN in output i, which the reference may have there too, is what stood there before the run. `got`: a copy.
+  bool LeftUnwritten(std::size_t i, const at::Tensor& got) const;
 };
 
 class Arena {

@@ -6,9 +6,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
+#include "worker/judge/processor_wait.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
@@ -20,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 // Of a timed run, on the faster side, as far as slots go: asking is known to some ten microseconds, and a wake-up on a
 // CPU to some more.
 constexpr double kSpanCuda = 5e-3, kSpanCpu = 3e-3;
-constexpr std::size_t kMaxCallsCuda = 1024, kMaxCallsCpu = 128;
+constexpr std::size_t kMaxCalls = 1024;
 constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
 constexpr double kMaxBandwidthCuda = 8e12, kMaxBandwidthCpu = 100e9, kLeastCuda = 1.5e-6, kLeastCpu = 0.2e-6;
@@ -30,8 +33,10 @@ constexpr int kBlock = 2;           // pairs that share the machine's mood
 constexpr int kShortEvery = 3;      // pairs to one shorter run
 constexpr std::size_t kShorts = 5;  // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
+constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr std::chrono::milliseconds kWatchPeriod{5};
+constexpr double kLongest = 20;  // times max_time, for min_samples
 constexpr int kEnoughTried = 10, kMaxReruns = 1;
 constexpr std::chrono::milliseconds kCoolDown{500};
 
@@ -60,7 +65,7 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
   const double bytes = static_cast<double>(in_bytes + out_bytes), held = std::max(2 * bytes, 1.0);
   const double fastest = std::max({bytes / (cuda ? kMaxBandwidthCuda : kMaxBandwidthCpu), cuda ? kLeastCuda : kLeastCpu,
                                    problem.reference_seconds / kMaxSpeedup});
-  double wanted = std::min(std::ceil(Span(ops) / fastest), static_cast<double>(cuda ? kMaxCallsCuda : kMaxCallsCpu));
+  double wanted = std::min(std::ceil(Span(ops) / fastest), static_cast<double>(kMaxCalls));
   const double free = static_cast<double>(ops.free_bytes()) / 4;
   wanted = std::min(wanted, std::min(free, static_cast<double>(cuda ? kMaxBytesCuda : kMaxBytesCpu)) / held);
   if (settings.cache == "CACHE_POLICY_WARM") {
@@ -162,9 +167,11 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
   side.Prepare(sets);
   Cool(&side, sets);
   WaitForIdle();
+  const std::optional<ProcessorWait> wait = ops_.cuda() ? std::nullopt : std::optional<ProcessorWait>(std::in_place);
   other_window_.begin = Clock::now();
   const double seconds = side.Run(sets);
   other_window_.end = Clock::now();
+  waited_ = wait && series->reference != nullptr ? wait->Longest() / seconds : 0;
   other_late_ = side.Collect(sets);
   return seconds;
 }
@@ -204,7 +211,7 @@ void Timing::WarmUp(Series* series) {
       series->side().Collect({0});
     }
     const double call = std::max(least, 1e-7);
-    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, slots_);
+    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, Most());
     if (series->reference != nullptr) LearnFirst(series);
   } catch (const ProblemError&) {
     throw;
@@ -240,9 +247,9 @@ double Timing::ProbeCandidate() {
     const Sets sets = Pick(count);
     values_.Refill(sets);
     TimeCandidate(sets);
-    const double seconds = std::max(TimeCandidate(sets) - candidate_.Asking(Median(empty_)), 1e-7);
-    if (count == slots_ || seconds >= Span(ops_) / 4) return seconds / static_cast<double>(count);
-    count = std::min(count * 8, slots_);
+    const double run = TimeCandidate(sets), seconds = std::max(run - candidate_.Asking(Median(empty_), run), 1e-7);
+    if (count == Most() || seconds >= Span(ops_) / 4) return seconds / static_cast<double>(count);
+    count = std::min(count * 8, Most());
   }
 }
 
@@ -267,7 +274,7 @@ void Timing::Run() {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
   const double call = ProbeCandidate();
-  calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, slots_);
+  calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, Most());
   candidate_.AskLike(calls_);
   empty_.clear();
   for (Series& entry : series_) {
@@ -277,10 +284,11 @@ void Timing::Run() {
   }
   MeasureAsking(10);
   begin_ = Clock::now();
+  drawn_ = values_.drawing();
   verify_spent_ = 0;
-  const double longest = 4 * settings_.max_time;  // min_samples may stretch the time, within reason
+  const double longest = kLongest * settings_.max_time;
   while (pairs_ < settings_.max_samples) {
-    const double spent = Since(begin_);
+    const double spent = Since(begin_) - values_.drawing() + drawn_;
     const bool enough = static_cast<int>(series_[0].other.size()) >= settings_.min_samples;
     if (spent >= longest || (enough && spent >= settings_.max_time)) break;
     if (enough && spent >= settings_.min_time && Settled()) break;
@@ -298,15 +306,17 @@ void Timing::Run() {
       std::this_thread::sleep_for(kCoolDown);
       BeginAnew();
       begin_ = Clock::now();
+      drawn_ = values_.drawing();
       verify_spent_ = 0;
     }
   }
-  while (shorts_.size() < kShorts && calls_ > 1 && Since(begin_) < 1.5 * longest) ShortRun();
+  while (shorts_.size() < kShorts && calls_ > 1 && Since(begin_) - values_.drawing() + drawn_ < 1.5 * longest)
+    ShortRun();
   candidate_.conversation().HoldBetweenRuns(false);
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
-  const double asking = candidate_.Asking(Median(empty_));
+  const double asking = candidate_.Asking(Median(empty_), runs_.empty() ? 0 : Median(runs_));
   CheckClaims(asking);
   CheckAsking(asking);
   Report(asking);
@@ -315,9 +325,9 @@ void Timing::Run() {
 // A candidate that was slow while it was probed would get short runs, beside which asking is long. True when everything
 // begins anew.
 bool Timing::Longer() {
-  if (runs_.empty() || calls_ >= slots_) return false;
-  if (Median(runs_) - candidate_.Asking(Median(empty_)) >= Span(ops_) / 2) return false;
-  calls_ = std::min(2 * calls_, slots_);
+  if (runs_.empty() || calls_ >= Most()) return false;
+  if (Median(runs_) - candidate_.Asking(Median(empty_), Median(runs_)) >= Span(ops_) / 2) return false;
+  calls_ = std::min(2 * calls_, Most());
   candidate_.AskLike(calls_);
   BeginAnew();
   return true;
@@ -334,6 +344,7 @@ void Timing::BeginAnew() {
     entry.candidate.clear();
     entry.other_late.clear();
     entry.late.clear();
+    entry.waited.clear();
   }
 }
 
@@ -425,6 +436,7 @@ void Timing::Pair(Series* series) {
   series->candidate.push_back(candidate);
   series->other_late.push_back(other_late_);
   series->late.push_back(late_);
+  series->waited.push_back(waited_);
 }
 
 // The candidate alone, half as many calls: with the runs proper this gives a slope, into which asking does not enter.
@@ -539,7 +551,7 @@ void Timing::CheckClaims(double asking) {
   }
   for (int attempt = 0; attempt < 3; ++attempt) {
     std::vector<double> singles, walls;
-    for (int i = 0; i < 9 && (i < 3 || i * span < settings_.max_time); ++i) {
+    for (int i = 0; i < 9 && (i < 3 || (i * span < settings_.max_time && values_.drawing() == 0)); ++i) {
       const Sets one = Pick(1);
       values_.Refill(one);
       TimeCandidate(one);
@@ -582,6 +594,7 @@ void Timing::CheckAsking(double asking) {
 void Timing::Report(double asking) {
   const double sampling = Since(begin_), calls = static_cast<double>(calls_);
   json baselines = json::array();
+  double busy = 0;
   for (Series& entry : series_) {
     json item{{"baseline", entry.baseline}};
     if (!entry.unavailable.empty()) {
@@ -590,7 +603,9 @@ void Timing::Report(double asking) {
       continue;
     }
     const double its = Median(entry.other_empty);
-    const double empty = entry.rival != nullptr ? entry.rival->Asking(its) : its + entry.first;
+    const double empty = entry.rival != nullptr
+                             ? entry.rival->Asking(its, entry.other.empty() ? 0 : Median(entry.other))
+                             : its + entry.first;
     // By the middle of all runs: who is late in more than half of them has it in every one, and a wait for the
     // processor in a few is nobody's.
     const double late = entry.late.empty() ? 0 : Median(entry.late);
@@ -621,8 +636,12 @@ void Timing::Report(double asking) {
     item["reference_median_seconds"] = Median(other);
     item["candidate_median_seconds"] = Median(candidate);
     item["speedup"] = ratio.speedup;
-    item["speedup_low"] = ratio.low;
-    item["speedup_high"] = ratio.high;
+    // What other programs took from one side, or from both, the pairs cannot show: they lean all in one way.
+    const double waited = entry.waited.empty() ? 0 : Median(entry.waited);
+    const double unsure = waited > kQuiet ? 1 + waited : 1;
+    if (waited > kQuiet) busy = std::max(busy, waited);
+    item["speedup_low"] = ratio.low / unsure;
+    item["speedup_high"] = ratio.high * unsure;
     item["samples"] = other.size();
     if (settings_.keep_samples) {
       item["reference_seconds"] = other;
@@ -639,7 +658,14 @@ void Timing::Report(double asking) {
   const bool warm = settings_.cache == "CACHE_POLICY_WARM";
   std::string method = "duet, runs of " + std::to_string(calls_) + (calls_ == 1 ? " call" : " calls") +
                        " on the judge's clock, " + (warm ? "warm" : "cold") + (ops_.cuda() ? " L2" : " cache") +
-                       (candidate_.conversation().can_hold() ? ", the candidate held between them" : "");
+                       (candidate_.conversation().can_hold() ? ", the candidate held between them" : "") +
+                       (values_.repeated() ? ", on values some of which came more than once" : "");
+  if (busy > 0) {
+    char text[120];
+    std::snprintf(text, sizeof text, ", the machine busy: the reference was without a processor %.0f %% of its time",
+                  100 * busy);
+    method += text;
+  }
   double slope = (Median(runs_) - asking) / calls;
   if (calls_ > 1 && !shorts_.empty()) {
     slope = (Median(runs_) - Median(shorts_)) / static_cast<double>(calls_ - calls_ / 2);

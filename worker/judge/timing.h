@@ -2,6 +2,7 @@
 // docs/timing.md derives every constant and says why no run can be cheated.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -57,6 +58,7 @@ class Timing {
     std::vector<double> other, candidate;  // seconds of whole runs, asking included
     std::vector<double> other_late, late;  // what handing over the same runs' outputs took beyond what copies take
     std::vector<double> other_empty;       // runs of no calls on the other side, the latest
+    std::vector<double> waited;            // of the reference's runs on a CPU: share of the time without a processor
     double first = 0;                      // seconds of a reference's run beyond that, which do not grow with its calls
     Side& side() const { return reference != nullptr ? static_cast<Side&>(*reference) : *rival; }
   };
@@ -66,6 +68,7 @@ class Timing {
     std::chrono::steady_clock::time_point begin, end;
   };
   Sets Pick(std::size_t count);
+  std::size_t Most() const { return std::min(slots_, values_.most_sets()); }  // calls of one run
   void Cool(Side* side, const Sets& sets);
   double TimeOther(Series* series, const Sets& sets);
   double TimeCandidate(const Sets& sets);
@@ -109,7 +112,8 @@ class Timing {
   std::vector<double> shorts_;         // seconds of runs of half as many
   std::map<std::string, int> discards_;
   double verify_spent_ = 0, verify_each_ = 0, quiet_ = 0;
-  double late_ = 0, other_late_ = 0;  // of the last runs
+  double drawn_ = 0;                               // seconds of drawing before begin_
+  double late_ = 0, other_late_ = 0, waited_ = 0;  // of the last runs
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
   std::unique_ptr<GpuWatch> watch_;          // null on a CPU
   std::vector<GpuWatch::Reading> readings_;  // taken within runs that count

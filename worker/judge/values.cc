@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "worker/judge/distributions.h"
+
 namespace grove::judge {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr std::size_t kPool = 4;                                // draws kept to
 constexpr std::int64_t kFactors = std::int64_t{1} << 20;        // that are kept: fits in a last-level cache
 constexpr std::int64_t kFactorOffsets = std::int64_t{1} << 16;  // ways in which they are laid over a tensor
 constexpr double kCheapDraws = 0.004;                           // seconds of drawing before a run that nobody minds
+constexpr double kLongDraws = 0.4;                              // and the most, where every set must be drawn
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -32,7 +35,6 @@ Values::Values(LoadedProblem& problem, DeviceOps& ops, Random& random, const std
     std::vector<Leaf> own = leaves;
     std::size_t next = 0;
     for (Leaf& leaf : own) {
-      floating_ = floating_ || Floating(leaf);
       if (leaf.scalar) continue;
       char* at = block_->data() + set * stride_ + layout.places[next++].offset;
       leaf.tensor = at::from_blob(at, leaf.tensor.sizes(), leaf.tensor.options());
@@ -46,14 +48,25 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
   const bool cheap = problem_.draw_seconds * static_cast<double>(sets.size()) <= kCheapDraws;
   // Where memory is short nothing can be kept.
   const bool keep = ops_.free_bytes() / 16 > problem_.bytes;
+  if (manners_.empty() && !cheap && keep) {
+    pool_.push_back(Draw());
+    pool_.push_back(Draw());
+    Learn(pool_[0], pool_[1]);
+  }
   for (std::size_t set : sets) {
-    if (cheap || !keep || !floating_) {
+    if (cheap || !keep) {
       Store(set, Draw());
       continue;
     }
+    const auto begin = Clock::now();
+    if (fresh_ && fresh_spent_ < kMostDrawing) {
+      Store(set, Draw());
+      ops_.Synchronize();
+      fresh_spent_ += Since(begin);
+      continue;
+    }
     const double budget = std::max(Since(begin_) / 3, 0.05) - draw_spent_;
-    if (pool_.empty() || (budget > problem_.draw_seconds && random_.Below(2) == 0)) {
-      const auto begin = Clock::now();
+    if (budget > problem_.draw_seconds && random_.Below(2) == 0) {
       std::vector<Leaf> drawn = Draw();
       draw_spent_ += Since(begin);
       Store(set, drawn);
@@ -63,9 +76,33 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
         pool_[random_.Below(kPool)] = std::move(drawn);
       }
     } else {
+      repeated_ = repeated_ || fresh_;
       StoreVaried(set, pool_[random_.Below(pool_.size())]);
     }
   }
+}
+
+void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
+  manners_.resize(leaves_[0].size());
+  for (std::size_t i = 0; i < manners_.size(); ++i) {
+    const Leaf& a = one.at(i);
+    const Leaf& b = two.at(i);
+    if (a.scalar) fresh_ = fresh_ || a.integer != b.integer || a.number != b.number;
+    if (a.scalar || a.tensor.numel() == 0) continue;
+    for (std::size_t j = 0; j < i && manners_[i].same_as == SIZE_MAX; ++j) {
+      auto equal = [&](const std::vector<Leaf>& draw) {
+        return !draw[j].scalar && draw[j].tensor.scalar_type() == draw[i].tensor.scalar_type() &&
+               draw[j].tensor.sizes() == draw[i].tensor.sizes() && draw[j].tensor.equal(draw[i].tensor);
+      };
+      if (equal(one) && equal(two)) manners_[i].same_as = j;
+    }
+    if (manners_[i].same_as != SIZE_MAX) continue;
+    manners_[i].varied = Floating(a) && !KeepsMeaning(a.tensor) && !KeepsMeaning(b.tensor);
+    manners_[i].symmetric = manners_[i].varied && IsSymmetric(a.tensor) && IsSymmetric(b.tensor);
+    // What is the same in every draw (a mask, a table) may be so in every set.
+    fresh_ = fresh_ || (!manners_[i].varied && !a.tensor.equal(b.tensor));
+  }
+  if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
 }
 
 std::vector<Leaf> Values::Draw() { return problem_.reference->Draw(SecretSeed()); }
@@ -94,8 +131,18 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
       own[i] = drawn[i];
       continue;
     }
-    if (!Floating(own[i])) {
-      own[i].tensor.copy_(drawn[i].tensor);
+    const Manner& manner = manners_[i];
+    if (!manner.varied) {
+      own[i].tensor.copy_(manner.same_as == SIZE_MAX ? drawn[i].tensor : own[manner.same_as].tensor);
+      continue;
+    }
+    if (manner.symmetric) {
+      // D A D: symmetric, and definite where A is.
+      const std::int64_t n = own[i].tensor.size(-1);
+      const at::ScalarType type =
+          own[i].tensor.is_complex() ? at::toRealValueType(own[i].tensor.scalar_type()) : own[i].tensor.scalar_type();
+      const at::Tensor factors = Factors(type, n);
+      at::mul_out(own[i].tensor, drawn[i].tensor, factors.unsqueeze(-1) * factors.unsqueeze(0));
       continue;
     }
     at::Tensor to = own[i].tensor.view({-1}), from = drawn[i].tensor.reshape({-1});

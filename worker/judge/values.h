@@ -22,9 +22,18 @@ class Values {
   // New values in these sets. Each is a new draw where drawing is cheap, at times otherwise (up to a third of the time
   // since the first Refill), and else an earlier draw with each of its floating-point elements multiplied by a secret
   // factor of its own in [31/32, 1): nothing that was computed before is right for it, nor becomes so by one
-  // multiplication, and ranges such as [0, 1], signs and zeros are kept. Where no input is floating-point every set is
-  // a draw. Queued on the device.
+  // multiplication, and ranges such as [0, 1], signs, zeros, symmetry and equal inputs are kept. Where an input that
+  // changes from draw to draw has a meaning that this would destroy (indices, masks, probabilities, sorted values:
+  // KeepsMeaning), every set is a draw, until that has taken kMostDrawing seconds. Queued on the device.
   void Refill(const std::vector<std::size_t>& sets);
+
+  // How many sets a run should have, so that drawing them does not take too long. Known after the first Refill.
+  std::size_t most_sets() const { return most_sets_; }
+  // Seconds spent on draws that had to be made, which are not the candidate's.
+  double drawing() const { return fresh_spent_; }
+  // Draws came back although they should not have: drawing takes too long for this problem.
+  bool repeated() const { return repeated_; }
+  static constexpr double kMostDrawing = 30;
 
   const std::vector<Leaf>& leaves(std::size_t set) const { return leaves_[set]; }  // tensors over the memory below
   const char* data() const { return block_->data(); }
@@ -32,6 +41,8 @@ class Values {
   std::size_t stride() const { return stride_; }
 
  private:
+  // What may be varied, from two draws.
+  void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);
   void StoreVaried(std::size_t set, const std::vector<Leaf>& drawn);
   at::Tensor Factors(at::ScalarType type, std::int64_t count);
@@ -43,7 +54,16 @@ class Values {
   std::size_t stride_;
   std::unique_ptr<SharedBlock> block_;
   std::vector<std::vector<Leaf>> leaves_;
-  bool floating_ = false;
+  // Of each leaf: its floating-point elements get factors; those of a symmetric one the same on both sides; or it is
+  // equal to this earlier leaf.
+  struct Manner {
+    bool varied = false, symmetric = false;
+    std::size_t same_as = SIZE_MAX;
+  };
+  std::vector<Manner> manners_;
+  bool fresh_ = false, repeated_ = false;
+  double fresh_spent_ = 0;
+  std::size_t most_sets_ = SIZE_MAX;
   std::vector<std::vector<Leaf>> pool_;
   std::vector<at::Tensor> factors_;  // of each element type that occurs
   std::chrono::steady_clock::time_point begin_{};
