@@ -27,7 +27,7 @@ std::vector<std::string> Files() {
   const auto take = [&](const fs::path& path) {
     const std::string name = path.filename().string();
     if (absl::EndsWith(name, ".pyc") || absl::EndsWith(name, ".png") || absl::EndsWith(name, ".gif") ||
-        name == "LICENSE" || name == "compile_commands.json") {
+        name == "LICENSE" || name == "compile_commands.json" || name == ".git") {  // a file in a linked work tree
       return;
     }
     out.push_back(fs::relative(path, root).generic_string());
