@@ -311,12 +311,15 @@ TEST_CASE("An extension built with the small headers does to the letter what one
   Bench bench;
   TorchGlueOptions options{GROVE_LIBEXEC, *python, *bench.options().cxx, ""};
   const std::string folder = absl::StrCat(bench.options().cache_dir, "/torch-glue");
-  const auto glue = FindOrMakeTorchGlue(options, {absl::StrCat(folder, "-none"), folder});
+  int makings = 0;
+  const auto glue = FindOrMakeTorchGlue(options, {absl::StrCat(folder, "-none"), folder}, [&] { ++makings; });
   INFO(glue.status());
   REQUIRE(glue.ok());
+  CHECK(makings == 1);
   // Made once.
   const auto made = std::filesystem::last_write_time(*glue);
-  REQUIRE(FindOrMakeTorchGlue(options, {folder}).value() == *glue);
+  REQUIRE(FindOrMakeTorchGlue(options, {folder}, [&] { ++makings; }).value() == *glue);
+  CHECK(makings == 1);
   CHECK(std::filesystem::last_write_time(*glue) == made);
   CHECK_FALSE(std::filesystem::exists(absl::StrCat(folder, "-none")));
   options.cxx.version += " (another)";

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 import tempfile
+import time
 
 SOURCE = r"""
 #include <vector>
@@ -45,12 +46,33 @@ std::vector<int64_t> facts(torch::Tensor a) {
           a.is_floating_point(), a.dtype() == torch::kFloat32, a.device() == torch::Device(torch::kCPU), a.sizes() == a.sizes(),
           a.defined(), torch::Tensor().defined(), int64_t(a.scalar_type()), a.type().is_cuda()};
 }
+std::vector<int64_t> shape(torch::Tensor a) {
+  std::vector<int64_t> all = {a.dim(), a.numel(), a.storage_offset(), int64_t(a.sizes().size()), int64_t(a.strides().size())};
+  for (int64_t d = -a.dim(); d < a.dim(); ++d) all.insert(all.end(), {a.size(d), a.stride(d)});
+  for (int64_t d = 0; d < a.dim(); ++d) all.insert(all.end(), {a.sizes()[d], a.strides()[d]});
+  return all;
+}
+int64_t size_at(torch::Tensor a, int64_t d) { return a.size(d); }
+int64_t stride_at(torch::Tensor a, int64_t d) { return a.stride(d); }
+std::vector<int64_t> none() { torch::Tensor a; return {a.numel(), a.dim(), a.size(0), int64_t(a.sizes().size())}; }
+std::vector<int64_t> strides_of_none() { return torch::Tensor().strides().vec(); }
+torch::Tensor loop(torch::Tensor a) {
+  auto b = torch::empty_like(a);
+  const float* p = a.data_ptr<float>();
+  float* q = b.data_ptr<float>();
+  for (int64_t i = 0; i < a.numel(); ++i) q[i] = p[i] > 0 ? p[i] : 0;
+  for (int64_t i = 0; i < a.size(0); ++i) {
+    for (int64_t j = 0; j < a.size(1); ++j) q[i * b.stride(0) + j * b.stride(-1)] += p[i * a.stride(0) + j * a.stride(-1)];
+  }
+  return b;
+}
 torch::Tensor wrong_type(torch::Tensor a) { a.data_ptr<float>(); return a; }
 void unexplained(torch::Tensor a) { TORCH_CHECK(a.numel() == 0); }
 void standard() { throw std::out_of_range("beyond"); }
 """
 FUNCTIONS = {name: f"the {name}" for name in
-             ("twice", "views", "made", "factories", "in_place", "total", "facts", "wrong_type", "unexplained", "standard")}
+             ("twice", "views", "made", "factories", "in_place", "total", "facts", "shape", "size_at", "stride_at",
+              "none", "strides_of_none", "loop", "wrong_type", "unexplained", "standard")}
 
 
 def observe(path, torch):
@@ -89,11 +111,36 @@ def observe(path, torch):
     call("total", a)
     for tensor in (a, a.t(), a.int(), a.double().requires_grad_(True)):
         call("facts", tensor)
+    deep = torch.zeros(2, 1, 2, 3, 1, 2, 2)
+    for tensor in (a, a.t(), a[0, 1], a[:, 1:], a[:0], deep, deep.transpose(0, 3)[:, :, 1], torch.zeros(2, 3, 4, 5, 6).permute(4, 2, 0, 1, 3),
+                   torch.nn.Parameter(a), a.to_sparse(), a[0].expand(4, 3)):
+        call("shape", tensor)
+        for dimension in (-9, -3, -1, 0, 2, 7):
+            call("size_at", tensor, dimension)
+            call("stride_at", tensor, dimension)
+    call("none")
+    call("strides_of_none")
+    call("loop", a - 3)
     call("wrong_type", a.double())
     call("unexplained", a)
     call("standard")
     call("views", 3)
-    return seen
+    return seen, module
+
+
+def compare_times(torch, lite, full):
+    """What loops ask for on every turn must be as cheap as with PyTorch's own headers: lite/full, least of many."""
+    a = torch.randn(384, 384)
+    least = {lite: 1e9, full: 1e9}
+    for attempt in range(20):
+        for _ in range(20):
+            for module in least:
+                begin = time.perf_counter()
+                module.loop(a)
+                least[module] = min(least[module], time.perf_counter() - begin)
+        if attempt >= 2 and least[lite] < 1.1 * least[full]:
+            break
+    return least[lite] / least[full]
 
 
 def main():
@@ -104,7 +151,7 @@ def main():
     import torch_lite_build
 
     ninja = cpp_extension._run_ninja_build
-    seen = []
+    seen, modules = [], []
     cpp_extension._import_module_from_library = lambda *arguments: None
     for lite in (True, False):
         how = []
@@ -113,18 +160,25 @@ def main():
             torch_lite_build.LiteBuilder(cpp_extension, os.path.join(libexec, "torch_lite"), glue, how.append)
         cpp_extension.JIT_EXTENSION_VERSIONER.entries.clear()  # else the second is called lite_check_v1
         folder = tempfile.mkdtemp()
-        cpp_extension.load_inline(name="lite_check", cpp_sources=SOURCE, functions=dict(FUNCTIONS), build_directory=folder)
+        cpp_extension.load_inline(name="lite_check", cpp_sources=SOURCE, functions=dict(FUNCTIONS), build_directory=folder,
+                                  extra_cflags=["-O2"])
         if lite and how != ["small headers"]:
             print("not built with the small headers:", how)
             return 1
-        seen.append(observe(os.path.join(folder, "lite_check.so"), torch))
+        observed, module = observe(os.path.join(folder, "lite_check.so"), torch)
+        seen.append(observed)
+        modules.append(module)
     different = [(a, b) for a, b in zip(*seen) if a != b]
     for a, b in different:
         print("small headers:", a)
         print("full headers: ", b)
     if len(seen[0]) != len(seen[1]) or different:
         return 1
-    print("same", len(seen[0]))
+    ratio = compare_times(torch, *modules)
+    if ratio > 1.3:
+        print(f"a loop takes {ratio:.2f} times as long with the small headers")
+        return 1
+    print("same", len(seen[0]), f"{ratio:.2f}")
 
     # What the small headers must leave alone.
     for text, fits in [("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n#endif\n", True),

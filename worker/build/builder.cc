@@ -244,12 +244,17 @@ std::optional<TorchGlueOptions> Builder::GlueOptions() const {
   return glue;
 }
 
-std::string Builder::TorchGlue() {
+std::string Builder::TorchGlue(const Note& note) {
   std::lock_guard<std::mutex> lock(glue_mutex_);
   if (glue_.has_value()) return *glue_;
   glue_ = "";
   if (auto options = GlueOptions(); options.has_value()) {
-    auto made = FindOrMakeTorchGlue(*options, options_.glue_folders);
+    auto made = FindOrMakeTorchGlue(*options, options_.glue_folders, [&] {
+      const std::string what =
+          "first use of load_inline on this machine: what extensions are linked with is compiled once";
+      LogInfo("build", what);
+      if (note) note(what);
+    });
     if (made.ok()) {
       glue_ = *made;
     } else {
@@ -280,7 +285,7 @@ std::string Builder::Scrub(std::string log) const {
 }
 
 absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, const v1::Limits& limits,
-                                            const std::function<bool()>& cancelled) {
+                                            const std::function<bool()>& cancelled, const Note& note) {
   if (std::string problem = CheckSource(candidate); !problem.empty()) return Failed(problem);
   const std::vector<std::string> flags(candidate.build_flags().begin(), candidate.build_flags().end());
   if (absl::Status status = CheckFlags(flags, candidate.format()); !status.ok()) {
@@ -344,7 +349,7 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
 
   const absl::Time begin = absl::Now();
   absl::StatusOr<BuildOutcome> outcome = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH
-                                             ? BuildPython(candidate, limits, cancelled, key)
+                                             ? BuildPython(candidate, limits, cancelled, key, note)
                                              : BuildNative(candidate, limits, cancelled, key);
   if (!outcome.ok()) return outcome;
   outcome->report.set_key(key);
@@ -468,7 +473,8 @@ absl::StatusOr<BuildOutcome> Builder::BuildNative(const v1::Candidate& candidate
 }
 
 absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate, const v1::Limits& given,
-                                                  const std::function<bool()>& cancelled, const std::string& key) {
+                                                  const std::function<bool()>& cancelled, const std::string& key,
+                                                  const Note& note) {
   (void)key;
   v1::Limits limits = given;
   // torch's headers make these builds ten times as long; a limit that was asked for stays as it is.
@@ -487,7 +493,7 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/record_extensions.py"));
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/extension_key.py"));
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/torch_lite_build.py"));
-  if (const std::string glue = WantsGlue(candidate.source()) ? TorchGlue() : ""; !glue.empty()) {
+  if (const std::string glue = WantsGlue(candidate.source()) ? TorchGlue(note) : ""; !glue.empty()) {
     const std::string lite = absl::StrCat(options_.libexec_dir, "/torch_lite");
     spec.argv.push_back(lite);
     spec.argv.push_back(glue);

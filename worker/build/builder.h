@@ -45,13 +45,16 @@ struct BuildOutcome {
 // Thread-safe; each Build blocks its caller. The same key asked for twice at once is built once.
 class Builder {
  public:
+  using Note = std::function<void(const std::string& what)>;
+
   // INVALID_ARGUMENT: kernel.h cannot be read.
   static absl::StatusOr<std::unique_ptr<Builder>> Create(BuilderOptions options);
 
   // `limits` has every field set. `cancelled` is asked now and then; when true, CANCELLED is returned. Any other error
   // is a fault of this machine (no verdict): the sandbox could not be made, the compiler is missing.
+  // `note` is told, in words for people, what takes long for another reason than the candidate; may be empty.
   absl::StatusOr<BuildOutcome> Build(const v1::Candidate& candidate, const v1::Limits& limits,
-                                     const std::function<bool()>& cancelled);
+                                     const std::function<bool()>& cancelled, const Note& note = nullptr);
 
   // Compiler and version used for native candidates of this device, for DeviceInfo.toolkit.
   std::string Toolkit() const;
@@ -61,13 +64,14 @@ class Builder {
   absl::StatusOr<BuildOutcome> BuildNative(const v1::Candidate& candidate, const v1::Limits& limits,
                                            const std::function<bool()>& cancelled, const std::string& key);
   absl::StatusOr<BuildOutcome> BuildPython(const v1::Candidate& candidate, const v1::Limits& limits,
-                                           const std::function<bool()>& cancelled, const std::string& key);
+                                           const std::function<bool()>& cancelled, const std::string& key,
+                                           const Note& note);
   std::vector<std::string> NativeArguments(const v1::Candidate& candidate) const;
   std::string Scrub(std::string log) const;
   std::string KeyOf(const v1::Candidate& candidate) const;
   std::optional<TorchGlueOptions> GlueOptions() const;
   // Path of the small headers' glue, made at the first call; empty where there is none, which the log says once.
-  std::string TorchGlue();
+  std::string TorchGlue(const Note& note);
 
   BuilderOptions options_;  // not changed after Create
   std::string kernel_header_;

@@ -49,12 +49,14 @@ absl::StatusOr<std::string> TorchGlueKey(const TorchGlueOptions& options) {
 }
 
 absl::StatusOr<std::string> FindOrMakeTorchGlue(const TorchGlueOptions& options,
-                                                const std::vector<std::string>& folders) {
+                                                const std::vector<std::string>& folders,
+                                                const std::function<void()>& making) {
   GROVE_ASSIGN_OR_RETURN(const std::string key, TorchGlueKey(options));
   for (const std::string& folder : folders) {
     std::string path = absl::StrCat(folder, "/", key, ".o");
     if (access(path.c_str(), R_OK) == 0) return path;
   }
+  if (making) making();
   const std::string& folder = folders.back();
   GROVE_RETURN_IF_ERROR(MakeDirs(folder));
   std::string path = absl::StrCat(folder, "/", key, ".o"), unfinished = absl::StrCat(path, ".", getpid(), ".tmp");

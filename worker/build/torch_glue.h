@@ -2,6 +2,7 @@
 // per machine against PyTorch's full headers, by `grove-worker setup` or at first use.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct TorchGlueOptions {
 // Of all that the object depends on; 64 hex digits. NOT_FOUND: the small headers are not installed.
 absl::StatusOr<std::string> TorchGlueKey(const TorchGlueOptions& options);
 
-// "<folder>/<key>.o". The first of `folders` that has it; else it is made (20 s or so) in the last of them.
+// "<folder>/<key>.o". The first of `folders` that has it; else it is made (20 s or so, a minute on a busy machine) in
+// the last of them; `making` is called before that.
 absl::StatusOr<std::string> FindOrMakeTorchGlue(const TorchGlueOptions& options,
-                                                const std::vector<std::string>& folders);
+                                                const std::vector<std::string>& folders,
+                                                const std::function<void()>& making = nullptr);
 
 }  // namespace grove::build

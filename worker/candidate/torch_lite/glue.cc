@@ -11,8 +11,11 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <tuple>
 #include <vector>
 
@@ -72,6 +75,79 @@ void* DataOf(const Tensor& tensor, int access) {
   (void)access;
 #endif
   return tensor.data_ptr<Value>();
+}
+
+// ------------------------------------------------------------------------------------------------------------- layout
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // that of a class with virtual functions: g++ and clang have it
+// Only names the members that a class derived from PyTorch's may name; none is ever made.
+struct Inside : c10::TensorImpl {
+  using Policy = c10::TensorImpl::SizesStridesPolicy;
+  static void SetPolicy(c10::TensorImpl* impl, Policy policy) { (impl->*&Inside::set_custom_sizes_strides)(policy); }
+  static grove_lite_layout Offsets() {
+    return {offsetof(Inside, sizes_and_strides_), offsetof(Inside, storage_offset_), offsetof(Inside, numel_), 0,
+            0xffffffffu};
+  }
+};
+#pragma GCC diagnostic pop
+
+std::vector<uint32_t> Words(const Tensor& tensor) {
+  std::vector<uint32_t> words(sizeof(c10::TensorImpl) / sizeof(uint32_t));
+  std::memcpy(words.data(), static_cast<const void*>(tensor.unsafeGetTensorImpl()), words.size() * sizeof(uint32_t));
+  return words;
+}
+
+// Whether a tensor is found as it is by reading it as grove_torch_lite.h does.
+bool Fits(const grove_lite_layout& layout, const Tensor& tensor) {
+  const char* at = reinterpret_cast<const char*>(tensor.unsafeGetTensorImpl());
+  const auto number = [&](size_t offset) {
+    int64_t value;
+    std::memcpy(&value, at + offset, sizeof(value));
+    return value;
+  };
+  const int64_t dims = number(layout.sizes);
+  if (dims != tensor.dim() || number(layout.numel) != tensor.numel() ||
+      number(layout.storage_offset) != tensor.storage_offset()) {
+    return false;
+  }
+  const bool in_place = dims <= GROVE_LITE_DIMS_IN_PLACE;
+  const int64_t* sizes = reinterpret_cast<const int64_t*>(at + layout.sizes) + 1;
+  if (!in_place) sizes = *reinterpret_cast<const int64_t* const*>(sizes);
+  return sizes == tensor.sizes().data() &&
+         sizes + (in_place ? GROVE_LITE_DIMS_IN_PLACE : dims) == tensor.strides().data();
+}
+
+// Taken from PyTorch's own declarations and then tried out; what does not fit is asked for by calls.
+grove_lite_layout FindLayout() {
+  grove_lite_layout layout = Inside::Offsets();
+  try {
+    Tensor tensor = at::empty({2, 3});
+    const std::vector<uint32_t> plain = Words(tensor);
+    std::vector<uint32_t> mask(plain.size(), 0);
+    for (const auto policy : {Inside::Policy::CustomStrides, Inside::Policy::CustomSizes}) {
+      Inside::SetPolicy(tensor.unsafeGetTensorImpl(), policy);
+      const std::vector<uint32_t> words = Words(tensor);
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] |= words[i] ^ plain[i];
+    }
+    Inside::SetPolicy(tensor.unsafeGetTensorImpl(), Inside::Policy::Default);
+    size_t found = 0, word = 0;
+    for (size_t i = 0; i < mask.size(); ++i) {
+      if (mask[i] == 0) continue;
+      ++found;
+      word = i;
+    }
+    if (found != 1 || (plain[word] & mask[word]) != 0) return layout;
+    for (const Tensor& each : {tensor, tensor.t(), at::empty({}), at::empty({0, 4}), at::empty({6, 7}).narrow(1, 2, 3),
+                               at::empty({2, 3, 4, 5, 6}), at::empty({2, 1, 2, 3, 1, 2, 1}).transpose(0, 5)}) {
+      if (!Fits(layout, each)) return layout;
+    }
+    layout.policy = word * sizeof(uint32_t);
+    layout.policy_mask = mask[word];
+  } catch (const std::exception&) {
+    // As it was: by calls.
+  }
+  return layout;
 }
 
 // ------------------------------------------------------------------------------------------------------------ bindings
@@ -260,6 +336,15 @@ void grove_lite_tensor_move(void* to, void* tensor) { new (to) Tensor(std::move(
 void grove_lite_tensor_drop(void* tensor) { static_cast<Tensor*>(tensor)->~Tensor(); }
 void grove_lite_tensor_assign(void* tensor, const void* from) { *static_cast<Tensor*>(tensor) = T(from); }
 
+const grove_lite_layout grove_lite_tensors __attribute__((init_priority(101))) = FindLayout();
+
+int64_t grove_lite_ask_slowly(const void* tensor, int question, int64_t argument) {
+  return grove_lite_ask(tensor, question, argument);
+}
+void grove_lite_no_such_dimension(const void* tensor, int question, int64_t dimension) {
+  grove_lite_ask(tensor, question, dimension);
+  throw std::logic_error("a dimension that the tensor has after all");
+}
 int64_t grove_lite_ask(const void* tensor, int question, int64_t argument) {
   const Tensor& t = T(tensor);
   switch (question) {
@@ -303,16 +388,8 @@ int64_t grove_lite_ask(const void* tensor, int question, int64_t argument) {
 }
 
 bool grove_lite_equal(const void* a, const void* b) { return T(a).equal(T(b)); }
-const int64_t* grove_lite_sizes(const void* tensor, size_t* length) {
-  const at::IntArrayRef sizes = T(tensor).sizes();
-  *length = sizes.size();
-  return sizes.data();
-}
-const int64_t* grove_lite_strides(const void* tensor, size_t* length) {
-  const at::IntArrayRef strides = T(tensor).strides();
-  *length = strides.size();
-  return strides.data();
-}
+const int64_t* grove_lite_sizes(const void* tensor) { return T(tensor).sizes().data(); }
+const int64_t* grove_lite_strides(const void* tensor) { return T(tensor).strides().data(); }
 void grove_lite_options_of(const void* tensor, grove_lite_options* options) {
   const Tensor& t = T(tensor);
   const at::TensorOptions o = t.options();

@@ -18,6 +18,16 @@ struct grove_lite_scalar {
   double real;      // FLOAT
 };
 
+// Where PyTorch keeps what it reads inline: byte offsets in what a tensor points to. It is a number of dimensions,
+// followed by the five sizes and the five strides in place or, where there are more, by a pointer to sizes and strides.
+// All of it holds while the word at `policy` has none of the bits in `policy_mask`. Where this PyTorch keeps things in
+// another way, `policy` is 0 and the mask is full: the first word is part of an address and never 0.
+enum { GROVE_LITE_DIMS_IN_PLACE = 5 };
+struct grove_lite_layout {
+  size_t sizes, storage_offset, numel, policy;
+  uint32_t policy_mask;
+};
+
 enum grove_lite_question {
   GROVE_LITE_DEFINED,
   GROVE_LITE_DIM,
@@ -98,10 +108,17 @@ void grove_lite_tensor_copy(void* to, const void* tensor);
 void grove_lite_tensor_move(void* to, void* tensor);
 void grove_lite_tensor_drop(void* tensor);
 void grove_lite_tensor_assign(void* tensor, const void* from);
+extern const struct grove_lite_layout grove_lite_tensors;  // from before the extension's own initialisers on
 int64_t grove_lite_ask(const void* tensor, int question, int64_t argument);
+// The same question; for those that grove_lite_layout answers, where it does not hold. It changes nothing, so that what
+// a loop asks again and again is asked once.
+int64_t grove_lite_ask_slowly(const void* tensor, int question, int64_t argument) __attribute__((pure, cold));
+// Throws what the question does for a dimension that the tensor does not have.
+[[noreturn]] void grove_lite_no_such_dimension(const void* tensor, int question, int64_t dimension)
+    __attribute__((cold));
 bool grove_lite_equal(const void* a, const void* b);
-const int64_t* grove_lite_sizes(const void* tensor, size_t* length);
-const int64_t* grove_lite_strides(const void* tensor, size_t* length);
+const int64_t* grove_lite_sizes(const void* tensor) __attribute__((pure, cold));
+const int64_t* grove_lite_strides(const void* tensor) __attribute__((pure, cold));
 void grove_lite_options_of(const void* tensor, struct grove_lite_options* options);
 void* grove_lite_data(const void* tensor, int scalar_type, int access);  // scalar_type -1: without its check
 void grove_lite_item(const void* tensor, int scalar_type, void* value);

@@ -337,12 +337,24 @@ class Tensor {
   }
 
   bool defined() const { return grove_lite_ask(this, GROVE_LITE_DEFINED, 0) != 0; }
-  int64_t dim() const { return grove_lite_ask(this, GROVE_LITE_DIM, 0); }
+  // What loops ask for is read where PyTorch keeps it, as its own headers do.
+  int64_t dim() const { return Known() ? Dims() : grove_lite_ask_slowly(this, GROVE_LITE_DIM, 0); }
   int64_t ndimension() const { return dim(); }
-  int64_t numel() const { return grove_lite_ask(this, GROVE_LITE_NUMEL, 0); }
-  int64_t size(int64_t d) const { return grove_lite_ask(this, GROVE_LITE_SIZE, d); }
-  int64_t stride(int64_t d) const { return grove_lite_ask(this, GROVE_LITE_STRIDE, d); }
-  int64_t storage_offset() const { return grove_lite_ask(this, GROVE_LITE_STORAGE_OFFSET, 0); }
+  int64_t numel() const {
+    return Known() ? At<int64_t>(grove_lite_tensors.numel) : grove_lite_ask_slowly(this, GROVE_LITE_NUMEL, 0);
+  }
+  int64_t size(int64_t d) const {
+    if (!Known()) return grove_lite_ask_slowly(this, GROVE_LITE_SIZE, d);
+    return Sizes()[Wrapped(d, GROVE_LITE_SIZE)];
+  }
+  int64_t stride(int64_t d) const {
+    if (!Known()) return grove_lite_ask_slowly(this, GROVE_LITE_STRIDE, d);
+    return Strides()[Wrapped(d, GROVE_LITE_STRIDE)];
+  }
+  int64_t storage_offset() const {
+    return Known() ? At<int64_t>(grove_lite_tensors.storage_offset)
+                   : grove_lite_ask_slowly(this, GROVE_LITE_STORAGE_OFFSET, 0);
+  }
   int64_t element_size() const { return grove_lite_ask(this, GROVE_LITE_ELEMENT_SIZE, 0); }
   size_t itemsize() const { return static_cast<size_t>(element_size()); }
   size_t nbytes() const { return static_cast<size_t>(grove_lite_ask(this, GROVE_LITE_NBYTES, 0)); }
@@ -364,14 +376,10 @@ class Tensor {
                   static_cast<DeviceIndex>(grove_lite_ask(this, GROVE_LITE_DEVICE_INDEX, 0)));
   }
   IntArrayRef sizes() const {
-    size_t length = 0;
-    const int64_t* data = grove_lite_sizes(this, &length);
-    return IntArrayRef(data, length);
+    return IntArrayRef(Known() ? Sizes() : grove_lite_sizes(this), static_cast<size_t>(dim()));
   }
   IntArrayRef strides() const {
-    size_t length = 0;
-    const int64_t* data = grove_lite_strides(this, &length);
-    return IntArrayRef(data, length);
+    return IntArrayRef(Known() ? Strides() : grove_lite_strides(this), static_cast<size_t>(dim()));
   }
   TensorOptions options() const {
     grove_lite_options raw;
@@ -478,6 +486,27 @@ class Tensor {
   }
   Tensor To(const TensorOptions& options) const {
     return Tensor(Place(), [&](void* to) { grove_lite_to(to, this, options.raw()); });
+  }
+
+  template <typename T>
+  const T& At(size_t offset) const {
+    return *reinterpret_cast<const T*>(static_cast<const char*>(impl_) + offset);
+  }
+  // Whether grove_lite_layout holds for this tensor.
+  bool Known() const {
+    return __builtin_expect((At<uint32_t>(grove_lite_tensors.policy) & grove_lite_tensors.policy_mask) == 0, 1);
+  }
+  int64_t Dims() const { return At<int64_t>(grove_lite_tensors.sizes); }
+  bool InPlace() const { return __builtin_expect(Dims() <= GROVE_LITE_DIMS_IN_PLACE, 1); }
+  const int64_t* Sizes() const {
+    const size_t at = grove_lite_tensors.sizes + sizeof(int64_t);
+    return InPlace() ? &At<int64_t>(at) : At<const int64_t*>(at);
+  }
+  const int64_t* Strides() const { return Sizes() + (InPlace() ? GROVE_LITE_DIMS_IN_PLACE : Dims()); }
+  int64_t Wrapped(int64_t d, int question) const {
+    const int64_t dims = Dims(), wrapped = d < 0 ? d + dims : d;
+    if (__builtin_expect(wrapped < 0 || wrapped >= dims, 0)) grove_lite_no_such_dimension(this, question, d);
+    return wrapped;
   }
 
   void* impl_;  // as at::Tensor has it: one owning pointer, never null
