@@ -348,12 +348,30 @@ class ModelNew(nn.Module):
   CHECK(Evaluate(assignment).build().cached());
 }
 
+constexpr char kModelHead[] =
+    "import torch\ncalls = 0\nclass Model(torch.nn.Module):\n  def forward(self, x): return torch.relu(x)\n"
+    "def get_init_inputs(): return []\n";
+
 TEST_CASE("A problem at fault is said to be so, and is no verdict", "[pipeline]") {
   const auto [source, says] = GENERATE(table<std::string, std::string>({
       {"def f(:\n", "not Python"},
       {"x = 1\n", "Model"},
       {"import no_such_package_here\n", "no_such_package_here"},
       {"raise ValueError('broken on purpose')\n", "broken on purpose"},
+      // Seen when it is loaded, and only when the candidate's memory is filled.
+      {absl::StrCat(kModelHead, "def get_inputs():\n  global calls\n  calls += 1\n  return [torch.rand(calls, 9)]\n"),
+       "be given memory for them"},
+      {absl::StrCat(kModelHead,
+                    "def get_inputs():\n  global calls\n  calls += 1\n  return [torch.rand(5 + calls // 4, 9)]\n"),
+       "be given memory for them"},
+      {"import torch\nclass Model(torch.nn.Module):\n  def __init__(self):\n    super().__init__()\n"
+       "    self.register_buffer('mean', torch.zeros(100))\n  def forward(self, x):\n"
+       "    self.mean.mul_(0.9).add_(x.mean(0) * 0.1)\n    return x - self.mean\n"
+       "def get_inputs(): return [torch.randn(64, 100)]\ndef get_init_inputs(): return []\n",
+       "different results when it is run twice"},
+      {"import torch\nclass Model(torch.nn.Module):\n  def forward(self, x): return x[:0]\n"
+       "def get_inputs(): return [torch.randn(5, 5)]\ndef get_init_inputs(): return []\n",
+       "without elements"},
   }));
   CAPTURE(source);
   v1::Assignment assignment = Assignment(Testcase("relu.cpp"));

@@ -577,8 +577,9 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
 }
 
 absl::StatusOr<build::BuildOutcome> PipelineImpl::Build(const WorkPtr& work, const v1::Candidate& candidate) {
-  absl::StatusOr<build::BuildOutcome> outcome =
-      builder_->Build(candidate, work->limits, [&] { return work->cancelled.load(); });
+  absl::StatusOr<build::BuildOutcome> outcome = builder_->Build(
+      candidate, work->limits, [&] { return work->cancelled.load(); },
+      [&](const std::string& what) { Progress(work, "build", what); });
   if (!outcome.ok()) return outcome;
   std::lock_guard<std::mutex> lock(mutex_);
   ++stats_.builds_total;
@@ -909,8 +910,14 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     // It may still hold a device error: a fresh one costs seconds, a wrong verdict more.
     DropJudge(judge->problem);
     std::string why;
-    if (!DeviceIsWell(ending, health_->TakeXids(true), "a judge's failure", &why)) answer.message = why;
-    Fail(work, answer.message);
+    const bool well = DeviceIsWell(ending, health_->TakeXids(true), "a judge's failure", &why);
+    if (well && answer.kind == JudgeAnswer::Kind::kProblem) {
+      v1::WorkResult result;
+      result.set_problem_error(answer.message);
+      Finish(work, std::move(result));
+    } else {
+      Fail(work, well ? answer.message : why);
+    }
   } else {
     auto result = answer.body.contains("result") ? ParseResult(answer.body["result"])
                                                  : absl::InternalError("the judge gave no result");
