@@ -170,7 +170,7 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   CHECK(document["results"].size() == 3);
   CHECK(document["results"][0]["speedup_high"] == 3.55);
   REQUIRE(server.submitted().size() == 1);
-  const v1::EvaluationOptions& options = server.submitted()[0].spec().eval().options();
+  const v1::EvaluationOptions options = server.submitted()[0].spec().eval().options();
   CHECK(options.trials() == 7);
   CHECK(options.tolerance().atol() == 1e-2);
   CHECK(options.tolerance().rtol() == 1e-3);
@@ -225,7 +225,7 @@ TEST_CASE("search prints tree, best kernel and where things are, and records its
   text << recorded.rdbuf();
   CHECK(text.str() == "{\"exchange\":1}\n");
   REQUIRE(server.submitted().size() == 1);
-  const v1::SearchSpec& spec = server.submitted()[0].spec().search();
+  const v1::SearchSpec spec = server.submitted()[0].spec().search();
   CHECK(spec.no_bank());
   CHECK(spec.policy().rounds() == 2);
   CHECK(spec.policy().seed() == 7);
