@@ -105,6 +105,13 @@ for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0, u = 0; 
             assert judge.close() == 0
             assert answer["type"] != "result" and "other shapes" in json.dumps(answer), answer
 
+    def test_a_long_sum_beside_an_output_does_not_loosen_it(self):
+        problem = model("        return torch.relu(a[0]) * 1.7, a[0].sum()", "[torch.randn(1 << 20)]")
+        body = '''double t = 0; for (long i = 0; i < n; ++i) { float v = 1.7f * (x[i] > 0 ? x[i] : 0); uint32_t u; memcpy(&u, &v, 4);
+u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i]; } *(float*)args->outputs[1].data = (float)t;'''
+        assert self.native(problem, body % ("1", "1"))["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(problem, body % ("4096", "4096"))["result"]["verdict"] == "VERDICT_WRONG"  # 11 bits are left
+
     def test_what_is_not_written_is_wrong_where_nan_is_expected_too(self):
         problem = model("        return torch.log(a[0])", "[torch.randn(64, 300)]")
         assert self.native(problem, "for (long i = 0; i < n; ++i) y[i] = logf(x[i]);")["result"]["verdict"] == "VERDICT_CORRECT"

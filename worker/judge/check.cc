@@ -173,8 +173,8 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     noise_.resize(got.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
       const Comparison compared =
-          CompareTensors({got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.reduction,
-                          noise_[i], At(expected.wide, i)},
+          CompareTensors({got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i),
+                          problem_.ReductionOf(i), noise_[i], At(expected.wide, i)},
                          verify_rule_);
       if (compared.undecided && compared.mismatched > 0) {
         throw Verdict{"VERDICT_UNMEASURABLE",
@@ -446,7 +446,7 @@ std::string Check::Unusable(const Expected& expected) {
                                            expected.plain[i],
                                            At(expected.high, i),
                                            At(expected.nudged, i),
-                                           problem_.reduction,
+                                           problem_.ReductionOf(i),
                                            {},
                                            At(expected.wide, i)},
                                           verify_rule_);

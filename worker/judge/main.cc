@@ -38,13 +38,15 @@ struct Arguments {
   int threads = 0;
   std::string python;
   double load_seconds = 300;
+  double call_seconds = 60;  // one call of the reference while it is loaded; a thousand times what problems take
 };
 
 [[noreturn]] void Usage(const std::string& what) {
-  std::fprintf(stderr,
-               "grove-judge: %s\nusage: grove-judge [--fd N] [--device cpu|cuda:N] [--threads N] [--python PATH] "
-               "[--load-seconds S]\nStarted by grove-worker; docs/protocol.md says what it speaks.\n",
-               what.c_str());
+  std::fprintf(
+      stderr,
+      "grove-judge: %s\nusage: grove-judge [--fd N] [--device cpu|cuda:N] [--threads N] [--python PATH] "
+      "[--load-seconds S] [--call-seconds S]\nStarted by grove-worker; docs/protocol.md says what it speaks.\n",
+      what.c_str());
   std::exit(2);
 }
 
@@ -70,6 +72,8 @@ Arguments Parse(int argc, char** argv) {
       arguments.python = value;
     } else if (name == "--load-seconds") {
       arguments.load_seconds = std::atof(value.c_str());
+    } else if (name == "--call-seconds") {
+      arguments.call_seconds = std::atof(value.c_str());
     } else {
       Usage("unknown option " + name);
     }
@@ -170,6 +174,8 @@ class Judge {
     ReferenceOptions options;
     options.name = problem.value("name", "problem");
     options.source = problem.value("source", "");
+    // Editors on Windows begin a text with it; Python takes it off a file, but not off a string.
+    if (options.source.rfind("\xEF\xBB\xBF", 0) == 0) options.source.erase(0, 3);
     options.cuda = cuda_;
     options.device_index = index_;
     options.python = arguments_.python;
@@ -276,6 +282,9 @@ class Judge {
         std::_Exit(1);
       });
       c10::NoGradGuard no_grad;
+      auto tell = [this, &id](const char* what) {
+        Say({{"type", "progress"}, {"id", id}, {"stage", "load"}, {"detail", what}});
+      };
       // A problem that is itself judged is described whatever is wrong with it, and not kept.
       const bool check = body.value("check", false);
       problem_.reference = MakeReference(body.at("problem"));
@@ -286,6 +295,7 @@ class Judge {
         begin = Clock::now();
         return seconds;
       };
+      tell("get_inputs()");
       std::vector<Leaf> leaves = reference.Draw(SecretSeed());
       ops_->Synchronize();
       since();
@@ -304,8 +314,21 @@ class Judge {
         bytes += static_cast<std::int64_t>(tensor.nbytes());
       }
       auto call = reference.Prepare(leaves, Mode::kEager);
-      call->Run();
-      std::vector<at::Tensor> results = call->Outputs();
+      tell("the first call of forward");
+      std::vector<at::Tensor> results;
+      {
+        const double limit = arguments_.call_seconds;
+        Watchdog slow(limit, [this, &id, limit] {
+          Failed(id, "problem",
+                 "one call of forward took longer than " + std::to_string(static_cast<int>(limit)) +
+                     " s; make the problem smaller or look for an endless loop in it",
+                 "");
+          std::_Exit(1);
+        });
+        call->Run();
+        results = call->Outputs();
+        ops_->Synchronize();
+      }
       if (!check) CheckNotEmpty(results);
       for (const at::Tensor& output : results) {
         outputs.push_back({{"dtype", ShortType(output.scalar_type())}, {"shape", output.sizes().vec()}});
@@ -327,6 +350,7 @@ class Judge {
         if (Versions(leaves) != versions) CheckInputsKept(leaves, reference.Draw(seed));
       }
       begin = Clock::now();
+      tell("forward in float64");
       try {
         auto exact = reference.Prepare(leaves, Mode::kDouble);
         exact->Run();
@@ -344,10 +368,12 @@ class Judge {
       problem_.bytes = static_cast<std::size_t>(bytes);
       TraceResult trace = Trace(reference, leaves);
       problem_.reduction = trace.reduction;
+      problem_.reductions = trace.reductions;
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;
       if (check) {
+        tell("looking for faults");
         description["findings"] = CheckProblem(problem_, *ops_, description);
         problem_ = {};
       }

@@ -13,7 +13,9 @@ inline constexpr std::size_t kLargeBytes = std::size_t{1} << 30;
 
 struct LoadedProblem {
   std::unique_ptr<Reference> reference;
-  double reduction = 1;          // longest reduction in the graph
+  double reduction = 1;            // longest reduction in the graph
+  std::vector<double> reductions;  // of those that lead to each output; empty where that is not known
+  double ReductionOf(std::size_t output) const { return output < reductions.size() ? reductions[output] : reduction; }
   double reference_seconds = 0;  // one warm eager call
   double draw_seconds = 0;       // one draw of the inputs
   double double_seconds = -1;    // one float64 evaluation; negative = not to be had

@@ -74,9 +74,11 @@ class Checker {
     second_ = Once(reference_.Draw(SecretSeed()), false);
     Inputs(seed);
     Repeats();
+    for (std::size_t i = 0; i < first_.outputs.size(); ++i) moves_ = moves_ || !Unchanged(i);
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) Output(i);
     EachInput();
     Graph();
+    TrivialParameters();
     Size();
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const json& a, const json& b) { return a["serious"] == true && b["serious"] == false; });
@@ -127,7 +129,7 @@ class Checker {
   // What `got` would be judged, were it a candidate's output for the first draw.
   Comparison Judged(std::size_t i, const at::Tensor& got) const {
     ComparedTensors tensors{
-        got.to(first_.outputs[i].scalar_type()).contiguous(), first_.outputs[i], {}, {}, problem_.reduction, {}};
+        got.to(first_.outputs[i].scalar_type()).contiguous(), first_.outputs[i], {}, {}, problem_.ReductionOf(i), {}};
     if (i < first_.high.size() && first_.high[i].sizes() == first_.outputs[i].sizes()) tensors.high = first_.high[i];
     if (tensors.high.defined() && i < first_.nudged.size() && first_.nudged[i].sizes() == tensors.high.sizes()) {
       tensors.nudged = first_.nudged[i];
@@ -209,6 +211,10 @@ class Checker {
     }
   }
 
+  bool Unchanged(std::size_t i) const {
+    return i < second_.outputs.size() && Same(first_.outputs[i], second_.outputs[i]);
+  }
+
   void Output(std::size_t i) {
     const at::Tensor& output = first_.outputs[i];
     const std::string name = Name(i);
@@ -231,15 +237,18 @@ class Checker {
         if (share == 1) return;
       }
     }
-    const bool unchanged = i < second_.outputs.size() && Same(output, second_.outputs[i]);
+    const bool unchanged = Unchanged(i);
     const at::Tensor wide = Wide(output).nan_to_num(0, 0, 0);
     const double rms = Rms(wide), low = wide.min().item<double>(), high = wide.max().item<double>();
     if (unchanged) {
       const bool constant = low == high;
-      Find(constant ? "constant-output" : "input-independent", true,
+      // Beside outputs that the inputs decide it asks nothing of a kernel, and lets none off.
+      Find(constant ? "constant-output" : "input-independent", !moves_,
            constant ? Text("%s is %.6g everywhere, for every draw", name.c_str(), low)
                     : name + " is the same for two draws of the inputs, so it does not depend on them",
-           "a kernel that returns what it once saw passes: change the formula so that the inputs decide the result");
+           moves_ ? "a kernel may return what it once saw for this one: leave it out, or let the inputs decide it"
+                  : "a kernel that returns what it once saw passes: change the formula so that the inputs decide the "
+                    "result");
       return;
     }
     const Comparison own = Judged(i, output);
@@ -386,19 +395,61 @@ class Checker {
     }
     for (const json& output : description_.value("graph_outputs", json::array()))
       used.insert(output.get<std::string>());
-    const json parameters = description_.value("parameters", json::array());
+    const auto parameters = reference_.Parameters();
+    // One tensor under two names (tied weights) is used when either is.
+    std::set<const void*> used_data;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (used.count("p" + std::to_string(i)) != 0) used_data.insert(parameters[i].second.data_ptr());
+    }
     std::string unused;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const std::string label = parameters[i].value("name", "");
-      if (used.count("p" + std::to_string(i)) != 0 || label.find("num_batches_tracked") != std::string::npos ||
-          label.find("running_") != std::string::npos) {
+      const std::string& label = parameters[i].first;
+      if (used.count("p" + std::to_string(i)) != 0 || used_data.count(parameters[i].second.data_ptr()) != 0 ||
+          label.find("num_batches_tracked") != std::string::npos || label.find("running_") != std::string::npos) {
         continue;
       }
       unused += (unused.empty() ? "" : ", ") + label;
+      unused_.insert(label);
     }
     if (!unused.empty()) {
       Find("redundant", false, "parameters that forward does not use: " + unused.substr(0, 300), "leave them out");
     }
+  }
+
+  // Parameters whose values say nothing: as they are built, y = x * weight + bias is y = x.
+  void TrivialParameters() {
+    constexpr std::size_t kNamed = 8;
+    std::string names;
+    std::size_t count = 0;
+    for (const auto& [name, tensor] : reference_.Parameters()) {
+      if (!tensor.is_floating_point() || tensor.numel() == 0 || unused_.count(name) != 0) continue;
+      // In training mode a normalisation has them and does not read them.
+      if (name.find("running_") != std::string::npos && !ReadsBuffers()) continue;
+      const at::Tensor flat = tensor.reshape({-1}).to(at::kDouble);
+      const double value = flat[0].item<double>();
+      const bool alike = flat.eq(value).all().item<bool>();
+      if (!alike || (tensor.numel() == 1 && value != 0 && value != 1)) continue;
+      if (++count <= kNamed) names += (names.empty() ? "" : ", ") + name + Text(" (%.6g)", value);
+    }
+    if (count == 0) return;
+    if (count > kNamed) names += Text(" and %zu more", count - kNamed);
+    Find("trivial-parameters", false,
+         (count == 1 ? "all elements of a parameter are alike as built: "
+                     : "all elements of each of these parameters are alike as built: ") +
+             names + "; a kernel that ignores them passes, and would be wrong for a trained module",
+         "draw them in __init__ (torch.nn.init.normal_, a running variance by uniform_(0.5, 2))");
+  }
+
+  // Whether normalisations of the graph take their running statistics. Where the graph does not tell, it is assumed.
+  bool ReadsBuffers() const {
+    const json graph = description_.value("graph", json::array());
+    for (const json& op : graph) {
+      const std::string kind = op.value("kind", "");
+      if (kind.find("batch_norm") == std::string::npos && kind.find("instance_norm") == std::string::npos) continue;
+      const std::vector<std::string> arguments = op.value("inputs", std::vector<std::string>());
+      return arguments.size() > 5 && arguments[5] == "false";  // training, or use_input_stats
+    }
+    return graph.empty();
   }
 
   void Size() {
@@ -434,6 +485,8 @@ class Checker {
   Random secret_;
   struct Run first_, second_;
   std::set<std::size_t> random_;  // outputs that differ from run to run
+  bool moves_ = false;            // whether any output changes from draw to draw
+  std::set<std::string> unused_;  // parameters that the graph does not use
   json findings_ = json::array();
 };
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -93,10 +94,19 @@ class GraphReader {
       ++index;
     }
     result->reduction = 1;
+    std::map<const Value*, double> behind;  // longest reduction on the way to a value
+    bool in_place = false;                  // then values change without being outputs of what changes them
     for (Node* node : graph_.nodes()) {
+      const std::string kind = node->kind().toQualString();
+      in_place = in_place || kind.back() == '_' || !node->blocks().empty();
+      double longest = Reduction(node);
+      for (const Value* input : node->inputs()) {
+        if (auto known = behind.find(input); known != behind.end()) longest = std::max(longest, known->second);
+      }
+      for (const Value* output : node->outputs()) behind[output] = longest;
       if (Fold(node) || Alias(node)) continue;
       if (result->graph.size() >= kMaxOps) throw std::runtime_error("the graph has more than 20000 operations");
-      json op{{"kind", node->kind().toQualString()}};
+      json op{{"kind", kind}};
       json arguments = json::array(), outputs = json::array(), types = json::array();
       for (const Value* input : node->inputs()) arguments.push_back(Name(input));
       for (const Value* output : node->outputs()) {
@@ -114,11 +124,16 @@ class GraphReader {
     }
     for (Value* output : graph_.outputs()) {
       if (output->node()->kind() == c10::prim::TupleConstruct) {
-        for (const Value* item : output->node()->inputs()) result->outputs.push_back(Name(item));
+        for (const Value* item : output->node()->inputs()) {
+          result->outputs.push_back(Name(item));
+          result->reductions.push_back(behind.count(item) != 0 ? behind[item] : 1);
+        }
       } else {
         result->outputs.push_back(Name(output));
+        result->reductions.push_back(behind.count(output) != 0 ? behind[output] : 1);
       }
     }
+    if (in_place) result->reductions.clear();
   }
 
  private:

@@ -14,6 +14,7 @@ struct TraceResult {
   nlohmann::json outputs = nlohmann::json::array();  // value names
   std::string error;                                 // why there is no graph
   double reduction = 1;                              // longest reduction of any operation, for the comparison rule
+  std::vector<double> reductions;                    // of those that lead to each output; empty = not known apart
 };
 
 // Never throws: a reference that cannot be traced is still judged.
