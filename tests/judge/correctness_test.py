@@ -32,6 +32,10 @@ for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0; for (in
 BF16 = "uint32_t u; memcpy(&u, &v, 4); u = (u + 0x8000) & 0xffff0000; memcpy(&v, &u, 4);"
 
 
+def built(body, inputs, members):
+    return model(body, inputs).replace("super().__init__()\n", "super().__init__()\n" + members)
+
+
 class Tests(judge_test.Tests):
     def outcomes(self, result):
         return {d["distribution"][len("INPUT_DISTRIBUTION_"):]: d for d in result["correctness"]["distributions"]}
@@ -41,7 +45,7 @@ class Tests(judge_test.Tests):
         judge.next += 1
         judge.channel.send({"type": "load", "id": judge.next, "check": True,
                             "problem": {"name": "problem", "format": format, "source": source}, "options": {}})
-        answer = judge.channel.receive()
+        answer = judge.loaded()
         # A judge that has checked a problem judges nothing by it.
         judge.close()
         assert answer["type"] == "loaded", answer
@@ -104,6 +108,10 @@ for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0, u = 0; 
             answer = judge.evaluate(source=source.replace("Model(", "ModelNew("), options=QUICK)
             assert judge.close() == 0
             assert answer["type"] != "result" and "other shapes" in json.dumps(answer), answer
+
+    def test_few_values_of_a_half_type_are_judged(self):
+        problem = model("        return torch.round(a[0].half().float() * 4).half()", "[torch.randn(64, 300)]")
+        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
 
     def test_a_long_sum_beside_an_output_does_not_loosen_it(self):
         problem = model("        return torch.relu(a[0]) * 1.7, a[0].sum()", "[torch.randn(1 << 20)]")
@@ -288,6 +296,41 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
         has(model("        return a[0] * 2", "[__import__('numpy').random.default_rng().random(9), torch.randn(3)][1:] + [torch.tensor(__import__('os').urandom(9)[0] / 256.)]"),
             "unseeded-inputs", False)
 
+    def test_parameters_that_say_nothing_are_noted(self):
+        def norm(training, more=""):
+            return built("        return self.norm(a[0])", "[torch.randn(64, 16)]",
+                         f"        self.norm = torch.nn.BatchNorm1d(16)\n{more}        self.train({training})\n")
+        found = self.findings(norm(False))["trivial-parameters"]
+        assert found["serious"] is False and "a kernel that ignores them passes" in found["what"], found
+        for name in ("norm.weight (1)", "norm.bias (0)", "norm.running_mean (0)", "norm.running_var (1)"):
+            assert name in found["what"], found
+        # In training mode the statistics are not read.
+        found = self.findings(norm(True))["trivial-parameters"]
+        assert "norm.bias" in found["what"] and "running" not in found["what"], found
+        drawn = "        torch.nn.init.normal_(self.norm.weight); torch.nn.init.normal_(self.norm.bias)\n"
+        assert "trivial-parameters" not in self.findings(norm(True, drawn))
+
+    def test_one_output_that_is_a_number_is_noted_and_tied_weights_are_used(self):
+        found = self.findings(model("        return torch.relu(a[0]), 3.0", "[torch.randn(9, 9)]"))
+        assert found["constant-output"]["serious"] is False, found
+        found = self.findings(model("        return 3.0", "[torch.randn(9, 9)]"))
+        assert found["constant-output"]["serious"] is True, found
+        tied = built("        return self.two(torch.relu(self.one(a[0])))", "[torch.randn(9, 9)]",
+                     "        self.one, self.two = torch.nn.Linear(9, 9), torch.nn.Linear(9, 9)\n        self.two.weight = self.one.weight\n")
+        assert "redundant" not in self.findings(tied), self.findings(tied)
+
+    def test_a_problem_may_begin_with_a_byte_order_mark(self):
+        assert "constant-output" not in self.findings("\ufeff" + model("        return torch.relu(a[0])", "[torch.randn(9, 9)]"))
+
+    def test_a_call_that_does_not_end_is_given_up_and_what_goes_on_is_said(self):
+        source = model("        while True: pass", "[torch.randn(3)]")
+        judge = Judge(self.libexec, python=self.python, extra=("--call-seconds", "2"))
+        answer = judge.load(source)
+        judge.close()
+        assert answer["type"] == "failed" and answer["kind"] == "problem", answer
+        assert "one call of forward took longer than 2 s" in answer["message"], answer
+        assert answer["progress"][-1] == "the first call of forward", answer
+
     def test_mutated_problem_files_never_bring_the_judge_down(self):
         judge = Judge(self.libexec, python=self.python)
         pick = random.Random(7)
@@ -313,7 +356,7 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
             judge.next += 1
             judge.channel.send({"type": "load", "id": judge.next, "check": True, "options": {},
                                 "problem": {"name": "mutant", "format": "PROBLEM_FORMAT_NATIVE", "source": "\n".join(lines)}})
-            answer = judge.channel.receive()
+            answer = judge.loaded()
             counts[answer["type"]] += 1
             assert answer["type"] == "loaded" or (answer["kind"] == "problem" and answer["message"]), (answer, lines)
         assert judge.close() == 0 and counts["failed"] > 50, counts
