@@ -18,6 +18,8 @@ constexpr absl::Duration kTick = absl::Milliseconds(200);
 // More kernels than this make a line each a flood; then a summary every so often.
 constexpr int kLinePerKernel = 200;
 constexpr absl::Duration kSummaryEvery = absl::Seconds(5);
+// A coordinator that served the folder is started again within seconds, or not at all.
+constexpr absl::Duration kBorrowedReattach = absl::Seconds(10);
 
 }  // namespace
 
@@ -64,6 +66,7 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
   watch.with_progress = draw || options.ndjson;
   watch.cancellation = &stop;
   if (session->embedded()) watch.reattach_for = absl::Seconds(30);
+  if (session->borrowed()) watch.reattach_for = kBorrowedReattach;
   if (options.reattach_seconds >= 0) watch.reattach_for = absl::Seconds(options.reattach_seconds);
   bool said_gone = false;
   watch.on_reattach = [&](const absl::Status& why, absl::Duration left) {

@@ -190,12 +190,35 @@ ExitCode FinishSearch(const Context& context, Session* session, const std::strin
   return code;
 }
 
-// Watches and finishes; the interrupt's message has been set up by then.
-ExitCode FollowAndFinish(const Context& context, Session* session, const v1::Job& job, const std::string& record) {
-  SayOnInterrupt(context, session, job.id());
+// Goes on with a job whose coordinator ended with the command that had started it. Replaces the session.
+absl::Status GoOn(const Context& context, std::unique_ptr<Session>* session, const Session::Wanted& wanted,
+                  const std::string& job) {
+  context.console->Message(
+      absl::StrCat("the coordinator was another command's and has ended with it; going on with ", job));
+  session->reset();
+  auto opened = Session::Open(context.global, wanted, context.console, context.interrupts, context.env);
+  if (!opened.ok()) return opened.status();
+  *session = *std::move(opened);
+  auto found = (*session)->client().GetJob(job, (*session)->call());
+  if (!found.ok()) return found.status();
+  if (found->state() != v1::JOB_STATE_PAUSED) return absl::OkStatus();
+  v1::ResumeJobRequest request;
+  request.set_id(job);
+  return (*session)->client().ResumeJob(request, (*session)->call()).status();
+}
+
+// Watches and finishes; the interrupt's message has been set up by then. `wanted`: what the session was opened for.
+ExitCode FollowAndFinish(const Context& context, std::unique_ptr<Session> session, const Session::Wanted& wanted,
+                         const v1::Job& job, const std::string& record) {
   FollowOptions options;
   options.reattach_seconds = context.global.reattach;
-  Followed followed = Follow(session, job.id(), options, context.console, context.interrupts);
+  Followed followed;
+  for (;;) {
+    SayOnInterrupt(context, session.get(), job.id());
+    followed = Follow(session.get(), job.id(), options, context.console, context.interrupts);
+    if (!absl::IsUnavailable(followed.status) || !session->borrowed() || !wanted.may_start) break;
+    if (absl::Status went_on = GoOn(context, &session, wanted, job.id()); !went_on.ok()) return Fail(context, went_on);
+  }
   if (absl::IsCancelled(followed.status)) {
     session->Close(kEmbeddedPatience);
     return ExitCode::kInterrupted;
@@ -207,12 +230,12 @@ ExitCode FollowAndFinish(const Context& context, Session* session, const v1::Job
   }
   context.interrupts->OnFirst(nullptr);
   const bool search = job.spec().has_search() || !followed.model.ideas().empty();
-  const ExitCode code = search                       ? FinishSearch(context, session, job.id(), record)
-                        : job.spec().has_calibrate() ? FinishCalibrate(context, session, job.id(), followed.model)
+  const ExitCode code = search                       ? FinishSearch(context, session.get(), job.id(), record)
+                        : job.spec().has_calibrate() ? FinishCalibrate(context, session.get(), job.id(), followed.model)
                         : job.spec().has_check_problem()
-                            ? FinishProblemCheck(context, session, job.id(), followed.model)
-                        : job.spec().eval().has_rival() ? FinishCompare(context, session, job.id())
-                                                        : FinishEval(context, session, job.id());
+                            ? FinishProblemCheck(context, session.get(), job.id(), followed.model)
+                        : job.spec().eval().has_rival() ? FinishCompare(context, session.get(), job.id())
+                                                        : FinishEval(context, session.get(), job.id());
   session->Close(kEmbeddedPatience);
   return code;
 }
@@ -223,6 +246,24 @@ v1::DeviceKind DeviceOf(const v1::JobSpec& spec) {
   return spec.has_search() ? spec.search().options().device() : spec.eval().options().device();
 }
 
+// That there are jobs of earlier commands which this one leaves alone.
+void SayInterrupted(Session* session, const std::string& own, Console* console) {
+  v1::ListJobsRequest request;
+  request.set_state(v1::JOB_STATE_PAUSED);
+  request.set_limit(1000);
+  auto paused = session->client().ListJobs(request, session->call());
+  if (!paused.ok()) return;
+  std::vector<std::string> ids;
+  for (const v1::Job& job : paused->jobs()) {
+    if (job.id() != own) ids.push_back(job.id());
+  }
+  if (ids.empty()) return;
+  const std::string which = ids.size() == 1 ? ids[0] : "ID";
+  console->Message(absl::StrCat(ids.size(), ids.size() == 1 ? " interrupted job waits" : " interrupted jobs wait",
+                                ": `grove resume ", which, "` goes on with ", ids.size() == 1 ? "it" : "one",
+                                ids.size() == 1 ? "" : " (`grove jobs --state paused` lists them)"));
+}
+
 // Where a job's model calls go, when it says so itself.
 std::string ModelUrl(const v1::JobSpec& spec) { return spec.search().generator().base_url(); }
 
@@ -230,18 +271,25 @@ std::string ModelUrl(const v1::JobSpec& spec) { return spec.search().generator()
 
 ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& key,
                          const std::string& device, bool detach, const std::string& record, const ModelFlags& models) {
-  auto session = Session::Open(context.global,
-                               {.need = Need::kWork,
-                                .device = WorkerDevice(device),
-                                .may_start = !detach,
-                                .model_url = ModelUrl(spec),
-                                .models = models},
-                               context.console, context.interrupts, context.env);
+  const Session::Wanted wanted{.need = Need::kWork,
+                               .device = WorkerDevice(device),
+                               .may_start = !detach,
+                               .model_url = ModelUrl(spec),
+                               .models = models};
+  auto session = Session::Open(context.global, wanted, context.console, context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());
-  auto submitted =
-      (*session)->client().SubmitJob(spec, key.empty() ? client::Client::NewIdempotencyKey() : key, (*session)->call());
+  const std::string own_key = key.empty() ? client::Client::NewIdempotencyKey() : key;
+  auto submitted = (*session)->client().SubmitJob(spec, own_key, (*session)->call());
+  if (absl::IsUnavailable(submitted.status()) && (*session)->borrowed() && wanted.may_start) {
+    // It was another command's, and is about to end with it.
+    session->reset();
+    session = Session::Open(context.global, wanted, context.console, context.interrupts, context.env);
+    if (!session.ok()) return Fail(context, session.status());
+    submitted = (*session)->client().SubmitJob(spec, own_key, (*session)->call());
+  }
   if (!submitted.ok()) return Fail(context, submitted.status());
   const v1::Job& job = submitted->job();
+  if ((*session)->embedded()) SayInterrupted(session->get(), job.id(), context.console);
   if (detach) {
     if (context.console->json()) {
       context.console->Out(absl::StrCat(SubmittedDocument(job), "\n"));
@@ -253,7 +301,7 @@ ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const 
   }
   v1::Job named = job;
   if (!named.has_spec()) *named.mutable_spec() = spec;
-  return FollowAndFinish(context, session->get(), named, record);
+  return FollowAndFinish(context, *std::move(session), wanted, named, record);
 }
 
 absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlags& flags) {
@@ -380,23 +428,22 @@ ExitCode RunResume(const Context& context, const NodeCommand& command) {
   if (!session.ok()) return Fail(context, session.status());
   auto job = (*session)->client().GetJob(command.id, (*session)->call());
   if (!job.ok()) return Fail(context, job.status());
+  const v1::DeviceKind kind = DeviceOf(job->spec());
+  const Session::Wanted wanted{.need = Need::kWork,
+                               .device = kind == v1::DEVICE_KIND_CPU    ? "cpu"
+                                         : kind == v1::DEVICE_KIND_CUDA ? "cuda:0"
+                                                                        : "",
+                               .model_url = ModelUrl(job->spec()),
+                               .models = command.models};
   if ((*session)->embedded()) {
-    const v1::DeviceKind kind = DeviceOf(job->spec());
     (*session)->Close(kEmbeddedPatience);
     session->reset();
-    session = Session::Open(context.global,
-                            {.need = Need::kWork,
-                             .device = kind == v1::DEVICE_KIND_CPU    ? "cpu"
-                                       : kind == v1::DEVICE_KIND_CUDA ? "cuda:0"
-                                                                      : "",
-                             .model_url = ModelUrl(job->spec()),
-                             .models = command.models},
-                            context.console, context.interrupts, context.env);
+    session = Session::Open(context.global, wanted, context.console, context.interrupts, context.env);
     if (!session.ok()) return Fail(context, session.status());
     job = (*session)->client().GetJob(job->id(), (*session)->call());
     if (!job.ok()) return Fail(context, job.status());
   }
-  // A search that was interrupted is still RUNNING in the journal and goes on by itself once a coordinator has it.
+  // One that was interrupted is PAUSED for a coordinator of ours, and goes on by itself under any other.
   if (job->state() != v1::JOB_STATE_RUNNING || command.extra_rounds > 0 || command.extra_evaluations > 0) {
     v1::ResumeJobRequest request;
     request.set_id(job->id());
@@ -405,7 +452,7 @@ ExitCode RunResume(const Context& context, const NodeCommand& command) {
     auto resumed = (*session)->client().ResumeJob(request, (*session)->call());
     if (!resumed.ok()) return Fail(context, resumed.status());
   }
-  return FollowAndFinish(context, session->get(), *job, "");
+  return FollowAndFinish(context, *std::move(session), wanted, *job, "");
 }
 
 ExitCode RunWatch(const Context& context, const NodeCommand& command) {
@@ -413,7 +460,7 @@ ExitCode RunWatch(const Context& context, const NodeCommand& command) {
   if (!session.ok()) return Fail(context, session.status());
   auto job = (*session)->client().GetJob(command.id, (*session)->call());
   if (!job.ok()) return Fail(context, job.status());
-  if ((*session)->embedded() && job->state() == v1::JOB_STATE_RUNNING) {
+  if ((*session)->embedded() && (job->state() == v1::JOB_STATE_RUNNING || job->state() == v1::JOB_STATE_PAUSED)) {
     context.console->Message(absl::StrCat("no worker is connected, so ", job->id(), " will not move; `grove resume ",
                                           job->id(), "` goes on with it"));
   }

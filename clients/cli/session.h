@@ -39,6 +39,9 @@ class Session {
   client::Client& client() { return *client_; }
   client::CallOptions call() const;
   bool embedded() const { return farm_ != nullptr; }  // the coordinator ends with this process
+  // The coordinator serves the local data folder for somebody else: it may end with that command, and the folder's work
+  // can be gone on with by another one.
+  bool borrowed() const { return farm_ == nullptr && !data_dir_.empty(); }
   Farm* farm() { return farm_.get(); }
   const std::string& data_dir() const { return data_dir_; }  // "" when it is not on this machine
 

@@ -1,0 +1,45 @@
+// Two commands at once on one data folder, without `grove up`: the second works on the first one's coordinator.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/scene.h"
+
+namespace grove::e2e {
+namespace {
+
+using nlohmann::json;
+
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("A command whose coordinator ends with another command goes on by itself", "[cli]") {
+  Scene scene;
+  const std::string problem = TestCase("relu.py"), candidate = TestCase("relu.cpp");
+  const bool interrupted = GENERATE(false, true);
+  CAPTURE(interrupted);
+  auto first = scene.StartGrove(Quick({"eval", problem, candidate, "--build-flag=-DFIRST"}));
+  REQUIRE(Eventually([&] { return Contains(first->Err(), "started one for this command"); }));
+  // Queued behind the first one's, and more of it.
+  std::vector<std::string> arguments = Quick({"eval", problem, "--json"});
+  for (int i = 0; i < 4; ++i)
+    arguments.push_back(
+        scene.Write("c" + std::to_string(i) + ".cpp", ReadText(candidate) + "// " + std::to_string(i) + "\n"));
+  auto second = scene.StartGrove(arguments);
+  REQUIRE(Eventually([&] { return Contains(second->Err(), "using the coordinator at") || !second->Running(); }));
+  if (interrupted) first->Signal(SIGINT);
+  const Ended one = first->Wait();
+  CHECK((one.code == 0 || (interrupted && one.code == 130)));
+  const Ended other = second->Wait();
+  INFO(other.err);
+  CHECK(other.code == 0);
+  const json document = json::parse(other.out, nullptr, /*allow_exceptions=*/false);
+  REQUIRE(document.is_object());
+  CHECK(document["results"].size() == 4);
+  CHECK(document["state"] == "DONE");
+}
+
+}  // namespace
+}  // namespace grove::e2e
