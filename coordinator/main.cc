@@ -50,6 +50,7 @@ struct Flags {
   bool reflection = false;
   bool exit_with_parent = false;
   bool hold = false;
+  int64_t hold_before = 0;
   std::string log_level = "info";
   double heartbeat_seconds = 2;
   double lease_seconds = 15;
@@ -105,8 +106,12 @@ void Define(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str()
       ->group("Models");
-  app.add_flag("--hold", flags.hold, "searches do not go on: no generator is asked; for looking at what there is")
-      ->group("Models");
+  app.add_flag("--hold", flags.hold, "jobs that have not ended stand still until they are resumed; for looking at them")
+      ->group("Farm");
+  app.add_option("--hold-before", flags.hold_before,
+                 "the same for those that were last put to work before this time (nanoseconds since 1970)")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Farm");
   app.add_option("--llm-base-url", flags.llm.base_url, "OpenAI-compatible endpoint, without /chat/completions")
       ->capture_default_str()
       ->group("Models");
@@ -240,7 +245,7 @@ int Main(int argc, char** argv) {
   options.lease = absl::Seconds(flags.lease_seconds);
   options.max_attempts = flags.max_attempts;
   options.generator_threads = flags.generator_threads;
-  options.hold_generators = flags.hold;
+  options.hold_before = flags.hold ? absl::InfiniteFuture() : absl::FromUnixNanos(flags.hold_before);
   generate::FactoryOptions generators;
   generators.llm = flags.llm;
   generators.catalogue = generate::MakeCatalogueGenerator;

@@ -119,8 +119,14 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     if (!wanted.model_url.empty()) {
       farm_options.coordinator_flags.insert(farm_options.coordinator_flags.end(), {"--llm-key-url", wanted.model_url});
     }
-    // Looking at a search must not go on with it: nobody asked for its model calls.
+    // Looking at a search must not go on with it: nobody asked for its model calls. Nor does a command that works go on
+    // with what earlier ones left: its user waits for its own job. A coordinator that is started again knows that one
+    // by its time.
     if (wanted.need == Need::kRead) farm_options.coordinator_flags = {"--hold"};
+    if (wanted.need == Need::kWork) {
+      farm_options.coordinator_flags.insert(farm_options.coordinator_flags.end(),
+                                            {"--hold-before", absl::StrCat(absl::GetCurrentTimeNanos())});
+    }
     if (wanted.need == Need::kWork) {
       const std::vector<std::string> local = LocalDevices();
       // Nobody else will bring the device to a coordinator that lives as long as this command.

@@ -2,8 +2,8 @@
 //
 // One thread owns all state. Every public method may be called from any thread, never blocks, and answers by callback
 // on the engine's thread after whatever it changed is durable (one SQLite transaction per turn of the loop, so that
-// many changes share one fsync). Model calls run on executors and come back as messages. Blobs are compressed where they
-// are committed: zlib's fastest level takes 0.04 ms for a kernel of 8 KB and 4 ms for 1 MiB, beside an fsync of
+// many changes share one fsync). Model calls run on executors and come back as messages. Blobs are compressed where
+// they are committed: zlib's fastest level takes 0.04 ms for a kernel of 8 KB and 4 ms for 1 MiB, beside an fsync of
 // milliseconds. No gRPC, no HTTP, no wall clock but the Clock it is given.
 #pragma once
 
@@ -60,6 +60,9 @@ struct EngineStats {
   std::string store_error;  // why the store cannot be written now; empty = it can
 };
 
+// How the reason of a job that stands still for EngineOptions::hold_before begins.
+inline constexpr char kInterrupted[] = "interrupted";
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -106,8 +109,10 @@ struct EngineOptions {
   absl::Duration lease = absl::Seconds(15);  // 7 heartbeats: survives a paused VM and a slow fsync, loses 15 s at most
   int max_attempts = 5;                      // leases of one evaluation before it is UNMEASURABLE with the reasons
   int generator_threads = 8;                 // model calls in flight
-  // No generator is asked: searches stand still where they are. For a coordinator that is started to look at things.
-  bool hold_generators = false;
+  // Jobs of the journal that have not ended and were last put to work (submitted, resumed) before this stand still, as
+  // PAUSED with kInterrupted, until ResumeJob or the same submission comes: for a coordinator that is there for one
+  // command, whose user did not ask for what earlier ones left. InfiniteFuture: all of them.
+  absl::Time hold_before = absl::InfinitePast();
 };
 
 }  // namespace grove::coordinator

@@ -91,6 +91,7 @@ absl::Status EngineImpl::Restore() {
   GROVE_ASSIGN_OR_RETURN(const std::vector<store::BankRow> bank_rows, store_.ReadBank());
   GROVE_RETURN_IF_ERROR(bank_.Load(bank_rows));
   GROVE_ASSIGN_OR_RETURN(std::vector<store::JobRow> rows, store_.ReadJobs());
+  std::vector<Job*> live;
   for (store::JobRow& row : rows) {
     auto job = std::make_unique<Job>();
     job->id = row.id;
@@ -112,21 +113,44 @@ absl::Status EngineImpl::Restore() {
     }
     GROVE_RETURN_IF_ERROR(LoadTree(*raw));
     RefreshView(*raw);
-    live_[raw->id] = raw;
+    live.push_back(raw);
     open_kernels_ += raw->tree->open_kernels();
   }
-  std::vector<Job*> live;
-  for (const auto& [id, job] : live_) live.push_back(job);
-  for (Job* job : live) BeginRun(*job);
+  std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->id < b->id; });
+  for (Job* job : live) {
+    if (job->tree->put_to_work_unix_nanos() < absl::ToUnixNanos(options_.hold_before)) {
+      Hold(*job);
+    } else {
+      BeginRun(*job);
+    }
+  }
   changed_ = true;
   Advance();
   Commit();
   return absl::OkStatus();
 }
 
+void EngineImpl::Hold(Job& job) {
+  job.held = true;
+  const std::string reason = absl::StrCat(kInterrupted, "; `grove resume ", job.id, "` goes on with it");
+  if (job.tree->state() != v1::JOB_STATE_PAUSED || job.tree->state_reason() != reason) {
+    Emit(job, StateEvent(v1::JOB_STATE_PAUSED, reason));
+  }
+}
+
+void EngineImpl::Release(Job& job) {
+  Emit(job, StateEvent(v1::JOB_STATE_RUNNING, ""));
+  BeginRun(job);
+}
+
 // Puts a job that has not ended to work: after its submission, a restart or ResumeJob.
 void EngineImpl::BeginRun(Job& job) {
   live_[job.id] = &job;
+  job.held = false;
+  // Nothing holds up here what was held elsewhere.
+  if (job.tree->state() == v1::JOB_STATE_PAUSED && absl::StartsWith(job.tree->state_reason(), kInterrupted)) {
+    Emit(job, StateEvent(v1::JOB_STATE_RUNNING, ""));
+  }
   job.duplicates.clear();
   JobTree& tree = *job.tree;
   job.device = tree.options().device();
@@ -277,6 +301,7 @@ void EngineImpl::DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJ
   if (auto known = keys_.find(request.idempotency_key()); known != keys_.end()) {
     Job* job = jobs_.at(known->second).get();
     if (absl::Status status = CheckSameWork(*job, request.spec()); !status.ok()) return reply(status);
+    if (job->held && job->live() && !draining_) Release(*job);
     return AfterCommit<v1::SubmitJobResponse>(reply, answer(job, true));
   }
   if (draining_) {
@@ -412,7 +437,7 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
   event.mutable_job_state()->set_extra_rounds(request.extra_rounds());
   event.mutable_job_state()->set_extra_evaluations(request.extra_evaluations());
   const auto answer = [this, job]() -> absl::StatusOr<v1::Job> { return View(*job); };
-  if (job->live()) {
+  if (job->live() && !job->held) {
     if (job->search != nullptr) {
       job->search->retry_at = now_;  // an outage is tried again at once
       if (job->search->outages > 1) job->search->outages = 1;
@@ -426,6 +451,15 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
   }
   if (draining_) {
     return reply(absl::UnavailableError("the coordinator is draining and takes no more work; resume later"));
+  }
+  if (job->live()) {
+    if (more) {
+      event.mutable_job_state()->set_state(job->tree->state());
+      event.mutable_job_state()->set_reason(job->tree->state_reason());
+      Emit(*job, std::move(event));
+    }
+    Release(*job);
+    return AfterCommit<v1::Job>(std::move(reply), answer);
   }
   const JobTree& tree = *job->tree;
   const bool unfinished = tree.is_search()        ? !tree.policy()->Finished() || tree.WantedAgain() >= 0

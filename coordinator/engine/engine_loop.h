@@ -132,6 +132,7 @@ struct Job {
   v1::DeviceKind device = v1::DEVICE_KIND_UNSPECIFIED;    // what its work needs
   absl::Duration unfit_since = absl::InfiniteDuration();
   bool unfit = false;
+  bool held = false;  // EngineOptions::hold_before: has not ended and is not in live_
   // Watching.
   std::vector<Waiter> waiters;
   std::deque<v1::Event> progress;
@@ -319,6 +320,8 @@ class EngineImpl : public Engine {
   absl::Status LoadTree(Job& job);
   void ForgetTrees();
   void BeginRun(Job& job);
+  void Hold(Job& job);
+  void Release(Job& job);
   void EndJob(Job& job, v1::JobState state, const std::string& reason);
   v1::Job View(const Job& job) const;
   v1::Event StateEvent(v1::JobState state, const std::string& reason) const {

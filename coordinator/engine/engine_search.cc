@@ -82,7 +82,6 @@ bool EngineImpl::Act(Job& job, search::Action action) {
 }
 
 bool EngineImpl::CanDispatch(const Job& job) const {
-  if (options_.hold_generators) return false;
   if (job.search == nullptr || !job.live() || !job.tree->description().has_value()) return false;
   const Search& search = *job.search;
   // During an outage one call at a time probes whether it is over.

@@ -84,7 +84,7 @@ absl::Status JobTree::Apply(const v1::Event& event) {
       spec_sha256_ = event.job_created().spec_sha256();
       key_ = event.job_created().idempotency_key();
       state_ = v1::JOB_STATE_RUNNING;
-      created_ = started_ = event.time_unix_nanos();
+      created_ = started_ = put_to_work_ = event.time_unix_nanos();
       if (spec_.kind_case() == v1::JobSpec::KIND_NOT_SET) return Bad(event, "creates a job of no kind");
       if (is_search()) policy_ = make_policy_(spec_.search().policy());
       break;
@@ -157,6 +157,7 @@ void JobTree::ApplyState(const v1::JobStateChanged& change, int64_t time) {
   const bool resumed = ended() && !IsEnd(change.state());
   state_ = change.state();
   reason_ = change.reason();
+  if (state_ == v1::JOB_STATE_RUNNING) put_to_work_ = time;
   if (ended()) {
     finished_ = time;
     leased_ = leased_again_ = 0;

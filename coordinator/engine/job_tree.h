@@ -89,7 +89,8 @@ class JobTree {
   bool ended() const;
   uint64_t last_seq() const { return last_seq_; }
   int64_t created_unix_nanos() const { return created_; }
-  int64_t started_unix_nanos() const { return started_; }  // created, or resumed last
+  int64_t started_unix_nanos() const { return started_; }          // created, or resumed last after it had ended
+  int64_t put_to_work_unix_nanos() const { return put_to_work_; }  // created, or made RUNNING last
   search::Policy* policy() { return policy_.get(); }
   const search::Policy* policy() const { return policy_.get(); }
   const std::optional<v1::ProblemDescription>& description() const { return description_; }
@@ -140,6 +141,7 @@ class JobTree {
   std::string reason_;
   int64_t created_ = 0;
   int64_t started_ = 0;
+  int64_t put_to_work_ = 0;
   int64_t finished_ = 0;
   uint64_t last_seq_ = 0;
   std::unique_ptr<search::Policy> policy_;

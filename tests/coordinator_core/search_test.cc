@@ -174,6 +174,65 @@ TEST_CASE("A search goes on after a restart where it was, with nothing counted t
   for (const auto& [name, count] : requests) CHECK(count == 1);
 }
 
+TEST_CASE("What earlier commands left stands still until it is resumed or submitted again", "[search]") {
+  const bool by_key = GENERATE(false, true);
+  Harness h;
+  std::string search, eval, done;
+  {
+    Worker worker(h, "w1", 1);
+    worker.Connect();
+    search = Submitted(h, SearchJob("a"));
+    Work(h, worker, search, 3);
+    eval = Submitted(h, EvalJob("b", {"int b1;", "int b2;"}));
+  }
+  h.Settle();
+  h.Advance(absl::Seconds(1));
+  h.options.hold_before = h.clock.Now();
+  h.Advance(absl::Seconds(1));
+  h.Restart();
+  Worker worker(h, "w1", 1);
+  worker.Connect();
+  const int generated = static_cast<int>(h.generator->requests().size());
+  const std::string own = Submitted(h, EvalJob("c", {"int c1;"}));
+  // Only its own work comes, and no model is asked.
+  const v1::Assignment first = worker.NextAssignment();
+  CHECK(absl::StartsWith(first.lease().work(), own));
+  worker.Finish(first.lease(), Correct(2));
+  WaitFor(h, own, v1::JOB_STATE_DONE);
+  h.Settle();
+  CHECK(static_cast<int>(h.generator->requests().size()) == generated);
+  for (const std::string& id : {search, eval}) {
+    const v1::Job job = WaitFor(h, id, v1::JOB_STATE_PAUSED);
+    CHECK(absl::StrContains(job.state_reason(), absl::StrCat("`grove resume ", id, "`")));
+  }
+  // The coordinator of the command dies and is started again: what it was given since then goes on.
+  if (by_key) {
+    CHECK(Submitted(h, EvalJob("b", {"int b1;", "int b2;"})) == eval);
+  } else {
+    REQUIRE(h.Resume(eval).ok());
+  }
+  WaitFor(h, eval, v1::JOB_STATE_RUNNING);
+  h.Settle();
+  h.Restart();
+  Worker again(h, "w1", 1);
+  again.Connect();
+  WaitFor(h, eval, v1::JOB_STATE_RUNNING);
+  for (int i = 0; i < 2; ++i) {
+    const v1::Assignment next = again.NextAssignment();
+    CHECK(absl::StartsWith(next.lease().work(), eval));
+    again.Finish(next.lease(), Correct(2));
+  }
+  WaitFor(h, eval, v1::JOB_STATE_DONE);
+  CHECK(h.Get(search)->state() == v1::JOB_STATE_PAUSED);
+  // A coordinator that holds nothing goes on with everything.
+  h.options.hold_before = absl::InfinitePast();
+  h.Restart();
+  Worker last(h, "w1", 1);
+  last.Connect();
+  Work(h, last, search);
+  CHECK(WaitFor(h, search, v1::JOB_STATE_DONE).counts().finished() == 6);
+}
+
 TEST_CASE("An outage of the generator pauses the search, uses nothing up, and ends by itself", "[search]") {
   Harness h;
   h.generator->set_failure(absl::UnavailableError("503 from the model"));

@@ -92,6 +92,12 @@ TEST_CASE("Ctrl-C in an embedded search says how to go on, and `grove resume` fi
   const size_t at = ended.err.find("`grove resume j-");
   REQUIRE(at != std::string::npos);
   const std::string job = ended.err.substr(at + 14, ended.err.find('`', at + 14) - at - 14);
+  // It does not go on inside another command, which says that it waits.
+  const Ended other = scene.Grove(Quick({"eval", TestCase("relu.py"), TestCase("relu.cpp")}));
+  INFO(other.err);
+  CHECK(other.code == 0);
+  CHECK(Contains(other.err, "1 interrupted job waits: `grove resume " + job + "`"));
+  CHECK(Contains(scene.Grove({"jobs", "--state", "paused"}).out, job));
   const json found = scene.Document({"resume", job}, 0);
   CHECK(found["job"] == job);
   CHECK(found["state"] == "DONE");
