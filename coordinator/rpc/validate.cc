@@ -11,6 +11,9 @@
 namespace grove::coordinator {
 namespace {
 
+// A process that does nothing but load the C++ runtime takes some 4 MiB, and its sandbox as much.
+constexpr int64_t kLeastMemoryBytes = int64_t{16} << 20;
+
 template <typename... Args>
 absl::Status Invalid(const Args&... args) {
   return absl::InvalidArgumentError(absl::StrCat(args...));
@@ -131,6 +134,13 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
       {"options.limits.output_bytes", static_cast<double>(limits.output_bytes())},
   };
   for (const auto& [where, value] : numbers) GROVE_RETURN_IF_ERROR(NotNegative(where, value));
+  for (const auto& [where, value] : {std::pair<absl::string_view, int64_t>("memory_bytes", limits.memory_bytes()),
+                                     {"build_memory_bytes", limits.build_memory_bytes()}}) {
+    if (value > 0 && value < kLeastMemoryBytes) {
+      return Invalid("options.limits.", where, " is ", value, " bytes; the least is ", kLeastMemoryBytes >> 20,
+                     " MiB, below which no process starts");
+    }
+  }
   if (options.min_samples() > 0 && options.max_samples() > 0 && options.min_samples() > options.max_samples()) {
     return Invalid("options.min_samples (", options.min_samples(), ") is above options.max_samples (",
                    options.max_samples(), ")");

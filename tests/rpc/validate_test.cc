@@ -77,6 +77,12 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
        }},
       {"memory_bytes",
        [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_memory_bytes(-1); }},
+      {"the least is 16 MiB",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_memory_bytes(1); }},
+      {"the least is 16 MiB",
+       [](auto& r) {
+         r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_build_memory_bytes(4096);
+       }},
       {"trials", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_trials(-5); }},
       {"device",
        [](auto& r) {

@@ -317,6 +317,80 @@ std::shared_ptr<SandboxHost> HostWithoutGroups() {
   return *made;
 }
 
+TEST_CASE("A limit that was reached before the program was killed names its end", "[sandbox][limits]") {
+  // A shell gives up at the first fork that is refused; its parent tells of it.
+  SandboxSpec spec = Shell(
+      "(i=0; while [ $i -lt 40 ]; do sleep 100 & i=$((i+1)); done) 2>/dev/null; : > /tmp/refused; while :; do :; done");
+  spec.bounds.processes = 20;
+  spec.tick = absl::Hours(1);  // nobody looks in between
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  REQUIRE(process.ok());
+  while (!(*process)->ReadTmpFile("refused", 1).ok()) REQUIRE_FALSE((*process)->WaitFor(absl::Milliseconds(10)));
+  (*process)->Kill();
+  const Ending& e = (*process)->Wait();
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "processes");
+}
+
+TEST_CASE("A memory limit below what is in use already has been exceeded", "[sandbox][limits]") {
+  if (!Host()->cgroups().memory()) {
+    WARN("no control group for memory on this machine");
+    return;
+  }
+  auto process = SandboxedProcess::Start(Host(), Spec({"sleep"}));
+  REQUIRE(process.ok());
+  Bounds bounds = Spec({}).bounds;
+  bounds.memory_bytes = 1;
+  (*process)->SetBounds(bounds);
+  const Ending& e = (*process)->Wait();
+  CHECK(e.kind == Ending::Kind::kLimit);
+  CHECK(e.limit == "memory_bytes");
+  CHECK(e.limit_reached > 1);
+}
+
+// The worker of the next test, in a process of its own.
+TEST_CASE("A worker that is killed while it holds a program", "[.killed_worker]") {
+  auto process = SandboxedProcess::Start(Host(), Spec({"sleep"}));
+  REQUIRE(process.ok());
+  REQUIRE((*process)->Hold(true).ok());
+  for (pid_t pid : (*process)->Pids()) printf("held %d\n", pid);
+  fflush(stdout);
+  kill(getpid(), SIGKILL);
+}
+
+TEST_CASE("What is frozen dies with a worker that is killed", "[sandbox]") {
+  if (!Host()->cgroups().freezer()) {
+    WARN("no freezer on this machine");
+    return;
+  }
+  FILE* worker = popen("exec /proc/$PPID/exe '[.killed_worker]'", "r");
+  REQUIRE(worker != nullptr);
+  std::vector<pid_t> held;
+  char line[256];
+  while (fgets(line, sizeof(line), worker) != nullptr) {
+    int pid = 0;
+    if (sscanf(line, "held %d", &pid) == 1) held.push_back(pid);
+  }
+  const int status = pclose(worker);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+  REQUIRE_FALSE(held.empty());
+  const auto running = [&] {
+    for (pid_t pid : held) {
+      std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+      std::string line;
+      // We are the subreaper: a zombie is dead.
+      if (std::getline(file, line) && line.find(") Z ") == std::string::npos) return true;
+    }
+    return false;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (running() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK_FALSE(running());
+}
+
 TEST_CASE("Without control groups the supervisor keeps memory, processes and processor time", "[sandbox][limits]") {
   const std::shared_ptr<SandboxHost> host = HostWithoutGroups();
   const auto run = [&](SandboxSpec spec) {

@@ -234,6 +234,7 @@ std::unique_ptr<CgroupHost> CgroupHost::Detect() {
   host->memory_base_ = find_v1("memory", "memory.limit_in_bytes");
   host->pids_base_ = find_v1("pids", "pids.max");
   host->cpu_base_ = find_v1("cpuacct", "cpuacct.usage");
+  if (host->freezer()) host->guard_ = ThawGuard::Start(host->freezer_base_, absl::StrCat(kPrefix, getpid(), "-"));
   if (found.empty()) {
     host->evidence_ = mounts.v2.empty() && mounts.v1.empty()
                           ? "no cgroup hierarchy is mounted"

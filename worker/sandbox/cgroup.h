@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/sandbox/thaw_guard.h"
 
 namespace grove::sandbox {
 
@@ -74,6 +75,7 @@ class CgroupHost {
   bool v2_ = false;
   std::string memory_base_, pids_base_, cpu_base_, freezer_base_;
   std::string evidence_;
+  std::unique_ptr<ThawGuard> guard_;  // of what v1's freezer froze
 };
 
 }  // namespace grove::sandbox

@@ -743,7 +743,12 @@ void SandboxedProcess::SetBounds(const Bounds& bounds) {
     bounds_from_ = absl::Now();
     cpu_from_ = std::max(0.0, usage.cpu_seconds);
   }
-  (void)cgroup_->SetLimits(bounds.memory_bytes, bounds.processes);
+  // v1 refuses a limit below what cannot be given back; v2 takes it and ends the group.
+  const bool taken = cgroup_->SetLimits(bounds.memory_bytes, bounds.processes).ok();
+  if (!taken && bounds.memory_bytes > 0 && cgroup_->Usage().memory_bytes > bounds.memory_bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    over_memory_ = true;
+  }
   if (fork_gate_ != nullptr) fork_gate_->SetLimit(bounds.processes);
   Wake();
 }
@@ -793,6 +798,7 @@ void SandboxedProcess::Supervise() {
   bool gone = false;
   int monitor_status = 0;
   double cpu_from = 0;
+  bool over_memory = false;
   absl::Duration tick = spec_.tick;
 
   const auto hit = [&](const std::string& name, double set, double reached) {
@@ -828,7 +834,7 @@ void SandboxedProcess::Supervise() {
     ending.disk_fullest = std::max(ending.disk_fullest, share);
     tick = share > kFilling ? std::min(spec_.tick, kFillingTick) : spec_.tick;
     // The first of these that holds names the limit: memory before the rest, because an OOM kill looks like a crash.
-    if (usage.oom_kills > 0) {
+    if (usage.oom_kills > 0 || over_memory) {
       hit(spec_.names.memory, static_cast<double>(bounds.memory_bytes),
           static_cast<double>(std::max(ending.memory_peak_bytes, usage.memory_bytes)));
     }
@@ -854,16 +860,22 @@ void SandboxedProcess::Supervise() {
   absl::Time from;
   while (!gone) {
     bool kill_now = false;
+    const bool was_over_memory = over_memory;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       bounds = bounds_;
       from = bounds_from_;
       cpu_from = cpu_from_;
       kill_now = kill_requested_;
+      over_memory = over_memory_;
     }
-    if (kill_now && !cause.has_value()) cause = Ending::Kind::kKilled;
+    if (kill_now && !cause.has_value()) {
+      // A limit that was reached first is what became of the program, though nobody looked since.
+      measure(bounds, from, true);
+      if (!cause.has_value()) cause = Ending::Kind::kKilled;
+    }
     const bool refused = fork_gate_ != nullptr && fork_gate_->refused();
-    if (!cause.has_value() && (refused || absl::Now() - last_check >= tick)) {
+    if (!cause.has_value() && (refused || over_memory != was_over_memory || absl::Now() - last_check >= tick)) {
       last_check = absl::Now();
       measure(bounds, from, false);
     }

@@ -199,6 +199,7 @@ class SandboxedProcess {
   Bounds bounds_;
   absl::Time bounds_from_;
   double cpu_from_ = 0;
+  bool over_memory_ = false;  // more was in use than the bound that was set last
   Ending ending_;
   std::thread supervisor_;
 };
