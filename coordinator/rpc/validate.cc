@@ -137,7 +137,7 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
   for (const auto& [where, value] : {std::pair<absl::string_view, int64_t>("memory_bytes", limits.memory_bytes()),
                                      {"build_memory_bytes", limits.build_memory_bytes()}}) {
     if (value > 0 && value < kLeastMemoryBytes) {
-      return Invalid("options.limits.", where, " is ", value, " bytes; the least is ", kLeastMemoryBytes >> 20,
+      return Invalid("options.limits.", where, " is ", value, "; the least is ", kLeastMemoryBytes >> 20,
                      " MiB, below which no process starts");
     }
   }
