@@ -30,7 +30,7 @@ def look(path, options, deadline):
                       extra=("--load-seconds", str(int(min(left, options.most)))))
         judge.channel.send({"type": "load", "id": 1, "check": True, "options": {},
                             "problem": {"name": os.path.basename(path)[:-3], "format": "PROBLEM_FORMAT_KERNELBENCH", "source": source}})
-        answer = judge.channel.receive(min(left, options.most) + 5)
+        answer = judge.loaded(min(left, options.most) + 5)
         if answer["type"] != "loaded":
             return {"failed": answer["message"][:300]}
         description = answer["description"]

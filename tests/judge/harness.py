@@ -67,7 +67,16 @@ class Judge:
         self.next += 1
         self.channel.send({"type": "load", "id": self.next, "problem": {"name": name, "format": format, "source": source},
                            "options": options or {}})
-        return self.channel.receive(timeout)
+        return self.loaded(timeout)
+
+    def loaded(self, timeout=120):
+        """The answer to "load", with what was said on the way as `progress`."""
+        progress = []
+        while True:
+            answer = self.channel.receive(timeout)
+            if answer["type"] != "progress":
+                return dict(answer, progress=progress)
+            progress.append(answer["detail"])
 
     def evaluate(self, program=None, source=None, options=None, extensions=(), fds=(), raw=None, timeout=180):
         """program: path of a built object; source: ModelNew text; raw: a command to start as the candidate."""

@@ -289,8 +289,9 @@ TEST_CASE("A hanging candidate costs the next one no more than its limit and a s
 }
 
 TEST_CASE("A Python candidate needs no build and is judged", "[pipeline]") {
+  // A byte order mark, as editors on Windows write it, is no part of the program.
   const std::string source =
-      "import torch\nimport torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n"
+      "\xEF\xBB\xBFimport torch\nimport torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n"
       "        return torch.clamp(x, min=0)\n";
   v1::Assignment assignment = Assignment(source, v1::CANDIDATE_FORMAT_KERNELBENCH);
   v1::Limits& limits = *assignment.mutable_evaluate()->mutable_options()->mutable_limits();

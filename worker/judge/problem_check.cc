@@ -398,13 +398,14 @@ class Checker {
     const auto parameters = reference_.Parameters();
     // One tensor under two names (tied weights) is used when either is.
     std::set<const void*> used_data;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (used.count("p" + std::to_string(i)) != 0) used_data.insert(parameters[i].second.data_ptr());
+    const std::vector<at::Tensor> live = reference_.LiveParameters();
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      if (used.count("p" + std::to_string(i)) != 0) used_data.insert(live[i].data_ptr());
     }
     std::string unused;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const std::string& label = parameters[i].first;
-      if (used.count("p" + std::to_string(i)) != 0 || used_data.count(parameters[i].second.data_ptr()) != 0 ||
+      if (used.count("p" + std::to_string(i)) != 0 || (i < live.size() && used_data.count(live[i].data_ptr()) != 0) ||
           label.find("num_batches_tracked") != std::string::npos || label.find("running_") != std::string::npos) {
         continue;
       }

@@ -144,7 +144,7 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
 }
 
 JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationOptions& options, bool check,
-                               const Cancelled& cancelled) {
+                               const OnProgress& on_progress, const Cancelled& cancelled) {
   auto problem_json = ToJson(problem);
   auto options_json = ToJson(options);
   if (!problem_json.ok()) return {JudgeAnswer::Kind::kProblem, {}, "the problem's source is not UTF-8 text"};
@@ -154,7 +154,7 @@ JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationO
           {{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}, {"check", check}})) {
     return Died(absl::StrCat("the judge took no problem: ", *error));
   }
-  return Await(id, "loaded", absl::Now() + absl::Seconds(load_seconds_) + kLoadGrace, nullptr, cancelled);
+  return Await(id, "loaded", absl::Now() + absl::Seconds(load_seconds_) + kLoadGrace, on_progress, cancelled);
 }
 
 JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestant> rival,

@@ -55,7 +55,7 @@ class JudgeProcess {
   // kDone's body is the `loaded` frame. kProblem: the problem is at fault.
   // `check`: the description also says what is wrong with the problem, and the judge keeps no problem.
   JudgeAnswer Load(const v1::Problem& problem, const v1::EvaluationOptions& options, bool check,
-                   const Cancelled& cancelled);
+                   const OnProgress& on_progress, const Cancelled& cancelled);
   // Hands over the sockets of the candidate and, where there is one, of its rival. kDone's body is the `result` frame.
   // `deadline` is the backstop for a judge that hangs. Either both can be held or neither is.
   JudgeAnswer Evaluate(Contestant candidate, std::optional<Contestant> rival, const v1::EvaluationOptions& options,

@@ -19,6 +19,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
@@ -71,6 +72,11 @@ constexpr absl::Duration kWrongCanary = absl::Minutes(1);
 // Between two looks at a timed candidate's code: each reads a few files of /proc while it is held.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(250);
 constexpr size_t kMaxStageSamples = 10000;  // between two Stats calls
+
+// Editors on Windows begin a text with it; Python takes it off a file, but not off what it is handed.
+void WithoutByteOrderMark(std::string* source) {
+  if (absl::StartsWith(*source, "\xEF\xBB\xBF")) source->erase(0, 3);
+}
 
 std::string KeyOf(const v1::Lease& lease) { return absl::StrCat(lease.work(), "#", lease.attempt()); }
 
@@ -393,7 +399,12 @@ void PipelineImpl::Submit(v1::Assignment assignment) {
                                      device_.kind() == v1::DEVICE_KIND_CUDA ? device_.memory_bytes() : 0);
   const v1::Problem& problem = a.has_evaluate() ? a.evaluate().problem() : a.describe().problem();
   work->problem_sha256 = Sha256Hex(problem.source());
-  if (a.has_evaluate()) work->candidate_sha256 = Sha256Hex(a.evaluate().candidate().source());
+  if (a.has_evaluate()) {
+    work->candidate_sha256 = Sha256Hex(a.evaluate().candidate().source());
+    v1::EvaluateWork* evaluate = work->assignment.mutable_evaluate();
+    WithoutByteOrderMark(evaluate->mutable_candidate()->mutable_source());
+    if (evaluate->has_rival()) WithoutByteOrderMark(evaluate->mutable_rival()->mutable_source());
+  }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return;
@@ -699,7 +710,10 @@ PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::P
     result->set_infrastructure_failure(RepairUtf8(std::string(judge.status().message()), 64 << 10));
     return nullptr;
   }
-  JudgeAnswer answer = (*judge)->Load(problem, options, check, [&] { return work->cancelled.load(); });
+  JudgeAnswer answer = (*judge)->Load(
+      problem, options, check,
+      [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); },
+      [&] { return work->cancelled.load(); });
   switch (answer.kind) {
     case JudgeAnswer::Kind::kDone:
       break;

@@ -384,7 +384,8 @@ class CatalogueGenerator final : public Generator {
     Shuffle(&others, &random);
     own.insert(own.end(), others.begin(), others.end());
     if (variant - 1 >= static_cast<int>(own.size())) {
-      return absl::NotFoundError(absl::StrCat("the idea has only ", own.size() + 1, " variants"));
+      return absl::NotFoundError(own.empty() ? std::string("the idea has only one variant")
+                                             : absl::StrCat("the idea has only ", own.size() + 1, " variants"));
     }
     return own[variant - 1];
   }
