@@ -327,7 +327,7 @@ TEST_CASE("An extension built with the small headers does to the letter what one
 
   auto checked = device::RunTool({python->path, GROVE_LITE_CHECK, GROVE_LIBEXEC, *glue},
                                  {"PATH=/usr/bin:/bin", "HOME=/tmp", absl::StrCat("CXX=", bench.options().cxx->path)},
-                                 absl::Seconds(170));
+                                 absl::Seconds(300));
   REQUIRE(checked.ok());
   INFO(checked->out << checked->err);
   CHECK(checked->exit_code == 0);
