@@ -252,7 +252,7 @@ TEST_CASE("Ctrl-C in a search keeps it, looking asks no model, and resume has th
   CHECK(interrupted.out.empty());
 
   const size_t asked = server.requests().size();
-  CHECK(scene.Document({"tree", job}, 0)["state"] == "RUNNING");
+  CHECK(scene.Document({"tree", job}, 0)["state"] == "PAUSED");
   CHECK(scene.Grove({"jobs"}).code == 0);
   CHECK(server.requests().size() == asked);
 
