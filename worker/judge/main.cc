@@ -342,11 +342,13 @@ class Judge {
         CheckRepeats(results, call->Outputs());
         // State may move slowly: as many more runs as nobody waits for.
         begin = Clock::now();
-        for (int i = 0; i < kMoreRuns && std::chrono::duration<double>(Clock::now() - begin).count() < kMoreSeconds;
-             ++i) {
+        int more = 0;
+        while (more < kMoreRuns && problem_.reference_seconds < kMoreSeconds / 2 &&
+               std::chrono::duration<double>(Clock::now() - begin).count() < kMoreSeconds) {
           call->Run();
-          if (i + 1 == kMoreRuns || i % 4 == 3) CheckRepeats(results, call->Outputs());
+          ++more;
         }
+        if (more > 0) CheckRepeats(results, call->Outputs());
         if (Versions(leaves) != versions) CheckInputsKept(leaves, reference.Draw(seed));
       }
       begin = Clock::now();
