@@ -1,6 +1,7 @@
 #include "worker/build/builder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -244,17 +245,20 @@ std::optional<TorchGlueOptions> Builder::GlueOptions() const {
   return glue;
 }
 
-std::string Builder::TorchGlue(const Note& note) {
+std::string Builder::TorchGlue(const Note& note, double* seconds) {
   std::lock_guard<std::mutex> lock(glue_mutex_);
   if (glue_.has_value()) return *glue_;
   glue_ = "";
   if (auto options = GlueOptions(); options.has_value()) {
+    absl::Time begin = absl::InfiniteFuture();
     auto made = FindOrMakeTorchGlue(*options, options_.glue_folders, [&] {
+      begin = absl::Now();
       const std::string what =
           "first use of load_inline on this machine: what extensions are linked with is compiled once";
       LogInfo("build", what);
       if (note) note(what);
     });
+    *seconds = std::max(0.0, absl::ToDoubleSeconds(absl::Now() - begin));
     if (made.ok()) {
       glue_ = *made;
     } else {
@@ -348,8 +352,9 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
   }
 
   const absl::Time begin = absl::Now();
+  double glue_seconds = 0;
   absl::StatusOr<BuildOutcome> outcome = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH
-                                             ? BuildPython(candidate, limits, cancelled, key, note)
+                                             ? BuildPython(candidate, limits, cancelled, key, note, &glue_seconds)
                                              : BuildNative(candidate, limits, cancelled, key);
   if (!outcome.ok()) return outcome;
   outcome->report.set_key(key);
@@ -363,6 +368,11 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
     if (absl::Status status = cache_.Put(key, entry); !status.ok()) {
       LogWarning("build", "not cached: ", std::string(status.message()));
     }
+  }
+  // Of this build alone, and so not of what is kept.
+  if (glue_seconds > 0) {
+    outcome->report.set_command(absl::StrCat(outcome->report.command(), "; ", std::lround(glue_seconds),
+                                             " s of it once per machine, to compile what extensions are linked with"));
   }
   return outcome;
 }
@@ -474,7 +484,7 @@ absl::StatusOr<BuildOutcome> Builder::BuildNative(const v1::Candidate& candidate
 
 absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate, const v1::Limits& given,
                                                   const std::function<bool()>& cancelled, const std::string& key,
-                                                  const Note& note) {
+                                                  const Note& note, double* glue_seconds) {
   (void)key;
   v1::Limits limits = given;
   // torch's headers make these builds ten times as long; a limit that was asked for stays as it is.
@@ -493,7 +503,7 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/record_extensions.py"));
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/extension_key.py"));
   spec.read_only.push_back(absl::StrCat(options_.libexec_dir, "/torch_lite_build.py"));
-  if (const std::string glue = WantsGlue(candidate.source()) ? TorchGlue(note) : ""; !glue.empty()) {
+  if (const std::string glue = WantsGlue(candidate.source()) ? TorchGlue(note, glue_seconds) : ""; !glue.empty()) {
     const std::string lite = absl::StrCat(options_.libexec_dir, "/torch_lite");
     spec.argv.push_back(lite);
     spec.argv.push_back(glue);

@@ -65,13 +65,14 @@ class Builder {
                                            const std::function<bool()>& cancelled, const std::string& key);
   absl::StatusOr<BuildOutcome> BuildPython(const v1::Candidate& candidate, const v1::Limits& limits,
                                            const std::function<bool()>& cancelled, const std::string& key,
-                                           const Note& note);
+                                           const Note& note, double* glue_seconds);
   std::vector<std::string> NativeArguments(const v1::Candidate& candidate) const;
   std::string Scrub(std::string log) const;
   std::string KeyOf(const v1::Candidate& candidate) const;
   std::optional<TorchGlueOptions> GlueOptions() const;
   // Path of the small headers' glue, made at the first call; empty where there is none, which the log says once.
-  std::string TorchGlue(const Note& note);
+  // `seconds`: what making it took, 0 where it was there.
+  std::string TorchGlue(const Note& note, double* seconds);
 
   BuilderOptions options_;  // not changed after Create
   std::string kernel_header_;
