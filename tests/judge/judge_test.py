@@ -250,6 +250,20 @@ while True:
             finally:
                 candidate.close()
 
+    def test_openmp_threads_have_processors_of_their_own_and_others_the_choice(self):
+        processors = len(os.sched_getaffinity(0))
+        body = "#include <sched.h>\n" + kernel("""cpu_set_t other; std::thread([&] { sched_getaffinity(0, sizeof other, &other); }).join();
+int alone = 0;
+#pragma omp parallel num_threads(2)
+{ cpu_set_t mine; sched_getaffinity(0, sizeof mine, &mine);
+#pragma omp atomic
+  alone += CPU_COUNT(&mine) == 1; }
+if (CPU_COUNT(&other) != %d || (%d == 2 && alone != 2)) return 1;
+""" % (processors, processors) + RELU_BODY)
+        program = build_cpp(body, self.include, self.folder.name, "spread", ["-fopenmp"])
+        result = self.judge(RELU)[0].evaluate(program, options=QUICK)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
     def test_a_lie_about_the_time_is_caught(self):
         result = self.raw(RELU, self.LIAR.replace("CLAIM", "claims.append((time.perf_counter_ns() - begin) // 10 + 60000)"),
                           self.TIMED)["result"]

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <sched.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -462,6 +463,12 @@ class Judge {
   LoadedProblem problem_;
 };
 
+// That this process may use.
+int Processors() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 int Main(int argc, char** argv) {
   Arguments arguments = Parse(argc, argv);
   if (arguments.threads <= 0) arguments.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
@@ -469,8 +476,14 @@ int Main(int argc, char** argv) {
   const std::string threads = std::to_string(arguments.threads);
   const char* policy = std::getenv("OMP_WAIT_POLICY");
   const char* count = std::getenv("OMP_NUM_THREADS");
-  if (policy == nullptr || std::string(policy) != "passive" || count == nullptr || threads != count) {
+  // Each OpenMP thread on a processor of its own, where this judge has them all: threads that sleep between runs were
+  // woken on one and the same otherwise, on the candidate's side more often (docs/timing.md).
+  const bool bind = arguments.device == "cpu" && arguments.threads >= Processors();
+  const char* bound = std::getenv("OMP_PROC_BIND");
+  if (policy == nullptr || std::string(policy) != "passive" || count == nullptr || threads != count ||
+      (bind && bound == nullptr)) {
     ::setenv("OMP_WAIT_POLICY", "passive", 1);
+    if (bind) ::setenv("OMP_PROC_BIND", "close", 1);
     ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
     if (std::getenv("GROVE_JUDGE_STARTED") == nullptr) {
       ::setenv("GROVE_JUDGE_STARTED", "1", 1);

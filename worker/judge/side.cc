@@ -36,16 +36,27 @@ void Side::Cool(const std::vector<std::size_t>& sets) {
     const auto [at, bytes] = Inputs(set);
     ops_.Evict(at, bytes);
   }
+  EvictOutputs(sets);
 }
 
 // ------------------------------------------------------------------------------------------------------- the reference
 void ReferenceSide::Prepare(const std::vector<std::size_t>& sets) {
-  calls_.clear();
+  former_.clear();
+  std::swap(former_, calls_);
+  if (ops_.cuda()) former_.clear();
   for (std::size_t set : sets) calls_[set] = reference_.Prepare(values_.leaves(set), mode_);
   ops_.Synchronize();
 }
 
+void ReferenceSide::EvictOutputs(const std::vector<std::size_t>&) {
+  for (const auto& [set, call] : former_) {
+    for (const at::Tensor& output : call->Outputs()) ops_.Evict(output.data_ptr(), output.nbytes());
+  }
+  former_.clear();
+}
+
 double ReferenceSide::Run(const std::vector<std::size_t>& sets) {
+  former_.clear();
   std::vector<Call*> order;
   for (std::size_t set : sets) order.push_back(calls_.at(set).get());
   std::vector<at::Tensor> copies;
@@ -108,6 +119,15 @@ std::pair<const char*, std::size_t> CandidateSide::Inputs(std::size_t set) const
   if (slot.in.places.empty()) return {nullptr, 0};
   const std::size_t first = slot.in.places[0].offset;
   return {slot.inputs->data() + first, slot.in.bytes - first};
+}
+
+void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
+  for (std::size_t set : sets) {
+    const Slot& slot = arena_.at(set);
+    if (slot.out.places.empty()) continue;
+    const std::size_t first = slot.out.places[0].offset;
+    ops_.Evict(slot.outputs->data() + first, slot.out.bytes - first);
+  }
 }
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {

@@ -45,6 +45,8 @@ class Side {
   explicit Side(DeviceOps& ops) : ops_(ops) {}
   // Where a set's inputs are.
   virtual std::pair<const char*, std::size_t> Inputs(std::size_t set) const = 0;
+  // No cache of a CPU holds the memory that outputs will go to.
+  virtual void EvictOutputs(const std::vector<std::size_t>& sets) = 0;
   DeviceOps& ops_;
 };
 
@@ -70,10 +72,13 @@ class ReferenceSide : public Side {
     return {values_.data() + set * values_.stride(), values_.stride()};
   }
 
+  void EvictOutputs(const std::vector<std::size_t>&) override;
+
   Reference& reference_;
   Values& values_;
   Mode mode_;
   std::map<std::size_t, std::unique_ptr<Call>> calls_;
+  std::map<std::size_t, std::unique_ptr<Call>> former_;  // on a CPU: whose outputs' memory the next ones will get
   // Copied within the run, as candidates do: outputs that are memory of the inputs, or not contiguous.
   bool known_ = false, aliases_ = false, copies_ = false;
 };
@@ -107,6 +112,7 @@ class CandidateSide : public Side {
  private:
   void LearnStoring(const std::function<void()>& between);
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
+  void EvictOutputs(const std::vector<std::size_t>& sets) override;
 
   Conversation& conversation_;
   Arena& arena_;
