@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "common/wire/channel.h"
+#include "worker/judge/awake.h"
 #include "worker/judge/device_ops.h"
 
 namespace grove::judge {
@@ -71,7 +73,7 @@ std::string Arch() {
 
 class CpuOps : public DeviceOps {
  public:
-  explicit CpuOps(int threads) : threads_(threads) {
+  explicit CpuOps(int threads) : threads_(threads), awake_(threads) {
     long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (bytes <= 0) bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -138,6 +140,10 @@ class CpuOps : public DeviceOps {
     for (std::size_t i = 0; i < bytes; i += step) std::memset(out + i, 0xFF, std::min(kSpoilBytes, bytes - i));
   }
   void Synchronize() override {}
+  void Rest() override {
+    // On a busy machine the scheduler favours who has rested, as a candidate that was held has.
+    awake_.Rest(std::chrono::milliseconds(2));
+  }
   void EmptyRun() override {}
   std::size_t flush_bytes() const override { return 0; }
   void Flush() override {}
@@ -171,6 +177,7 @@ class CpuOps : public DeviceOps {
   static constexpr std::size_t kLine = 64;
 
   int threads_;
+  Awake awake_;
   std::size_t cache_;
   bool differed_ = false;
   bool flush_opt_ = false;

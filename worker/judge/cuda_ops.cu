@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "worker/judge/device_ops.h"
@@ -276,6 +278,7 @@ class CudaOps : public DeviceOps {
     Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
+  void Rest() override { std::this_thread::sleep_for(std::chrono::milliseconds(8)); }
   void EmptyRun() override {
     Empty<<<1, 32>>>();
     Synchronize();

@@ -55,6 +55,9 @@ class DeviceOps {
   // Writes ones (NaN as a float, -1 as an integer) over the first kSpoilBytes of every `step` bytes; queued.
   virtual void Spoil(void* at, std::size_t bytes, std::size_t step) = 0;
   virtual void Synchronize() = 0;
+  // A pause before a timed run, after which asking costs the same however long nothing was asked: on a CPU the
+  // processors are kept awake, on a GPU's host they are all given time to fall asleep.
+  virtual void Rest() = 0;
   // One kernel that does nothing, and waiting for it: what a run of no calls costs. Nothing on a CPU.
   virtual void EmptyRun() = 0;
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "worker/judge/statistics.h"
 
@@ -161,20 +160,20 @@ std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
 }
 
 double CandidateSide::AskForNothing() {
-  std::this_thread::sleep_for(kRest);
+  ops_.Rest();
   Cool({});
   return Run({});
 }
 
 void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& between) {
   like_ = calls;
-  constexpr int kTimes = 12;
+  constexpr int kTimes = 8;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
   std::vector<double> empty, few, twice;
   const auto practise = [&](std::size_t count) {
     between();
-    std::this_thread::sleep_for(kRest);
+    ops_.Rest();
     Cool({});
     return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
   };
@@ -211,7 +210,7 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
   std::vector<double> seconds;
   for (int i = 0; i <= kTimes; ++i) {
     between();
-    std::this_thread::sleep_for(kRest);
+    ops_.Rest();
     Cool({});
     conversation_.Practise(
         1, 0, [this] { ops_.EmptyRun(); }, places);

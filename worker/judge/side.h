@@ -20,10 +20,6 @@
 
 namespace grove::judge {
 
-// Before a timed run on a CPU, and before a run of nothing everywhere: on a busy machine the scheduler favours who has
-// rested, and a processor that has rested wakes slowly.
-inline constexpr std::chrono::milliseconds kRest{2};
-
 class Side {
  public:
   virtual ~Side() = default;

@@ -138,8 +138,7 @@ void Timing::Cool(Side* side, const Sets& sets) {
   } else {
     side->Cool(sets);
   }
-  // A candidate that was held has rested; both sides have.
-  if (!ops_.cuda()) std::this_thread::sleep_for(kRest);
+  if (!ops_.cuda()) ops_.Rest();
 }
 
 // Nothing that a candidate left running may be in the reference's way: with another program at work on the device, even

@@ -1,0 +1,33 @@
+// Keeps a machine's processors from falling asleep while the judge rests before a timed run. How long a sleeping
+// processor takes to wake depends on how long it slept (on a virtual machine 30 us after 2 ms, 230 us after 50 ms), and
+// whoever is asked next would pay for it: the candidate, which has waited, more than the reference.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace grove::judge {
+
+class Awake {
+ public:
+  explicit Awake(int threads);  // one for each processor that the sides may use
+  ~Awake();
+  Awake(const Awake&) = delete;
+  Awake& operator=(const Awake&) = delete;
+
+  // The caller sleeps for so long; nothing of this runs any more when it returns.
+  void Rest(std::chrono::microseconds time);
+
+ private:
+  void Work(int index);
+
+  std::atomic<int> round_{0};           // of rests begun; negative = over
+  std::atomic<int> at_work_{0};         // threads that spin
+  std::atomic<std::int64_t> until_{0};  // steady clock, nanoseconds
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace grove::judge
