@@ -463,10 +463,20 @@ class Judge {
   LoadedProblem problem_;
 };
 
-// That this process may use.
-int Processors() {
+// Those that this process may use, each as a place of its own. By name, because libgomp finds none where a sandbox
+// shows no /sys.
+std::string Places(int* count) {
   cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  std::string places;
+  *count = 0;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(i, &set)) continue;
+    places += (*count > 0 ? ",{" : "{") + std::to_string(i) + "}";
+    ++*count;
+  }
+  return places;
 }
 
 int Main(int argc, char** argv) {
@@ -478,12 +488,17 @@ int Main(int argc, char** argv) {
   const char* count = std::getenv("OMP_NUM_THREADS");
   // Each OpenMP thread on a processor of its own, where this judge has them all: threads that sleep between runs were
   // woken on one and the same otherwise, on the candidate's side more often (docs/timing.md).
-  const bool bind = arguments.device == "cpu" && arguments.threads >= Processors();
+  int processors = 0;
+  const std::string places = Places(&processors);
+  const bool bind = arguments.device == "cpu" && arguments.threads >= processors;
   const char* bound = std::getenv("OMP_PROC_BIND");
   if (policy == nullptr || std::string(policy) != "passive" || count == nullptr || threads != count ||
       (bind && bound == nullptr)) {
     ::setenv("OMP_WAIT_POLICY", "passive", 1);
-    if (bind) ::setenv("OMP_PROC_BIND", "close", 1);
+    if (bind) {
+      ::setenv("OMP_PLACES", places.c_str(), 1);
+      ::setenv("OMP_PROC_BIND", "close", 1);
+    }
     ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
     if (std::getenv("GROVE_JUDGE_STARTED") == nullptr) {
       ::setenv("GROVE_JUDGE_STARTED", "1", 1);
