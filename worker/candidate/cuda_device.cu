@@ -145,8 +145,14 @@ class CudaDevice : public Device {
   }
   std::string Practice() override {
     if (practice_ == nullptr) {
-      cudaError_t status = cudaMalloc(&practice_, kPracticeWords * sizeof(float));
-      if (status == cudaSuccess) status = cudaMemsetAsync(practice_, 0, kPracticeWords * sizeof(float), stream_);
+      if (cudaMalloc(&practice_, kPracticeWords * sizeof(float)) != cudaSuccess) {
+        // A problem that fills the device takes so long that what asking costs does not count.
+        cudaGetLastError();
+        practice_ = nullptr;
+        Empty<<<1, 32, 0, stream_>>>();
+        return "";
+      }
+      cudaError_t status = cudaMemsetAsync(practice_, 0, kPracticeWords * sizeof(float), stream_);
       if (status != cudaSuccess) return Text("memory for practice", status);
     }
     Scale<<<1024, 256, 0, stream_>>>(practice_, kPracticeWords / 4);

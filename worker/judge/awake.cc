@@ -2,7 +2,8 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
+
+#include <utility>
 
 namespace grove::judge {
 namespace {
@@ -13,21 +14,14 @@ std::int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-// On the index-th of the processors that this process may use. Where there are fewer the thread stays where it is.
-void StandOn(int index) {
-  const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
-  for (int i = 0, found = 0; i < processors && i < CPU_SETSIZE; ++i) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(i, &set);
-    if (::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0 && found++ == index) return;
-  }
-}
-
 }  // namespace
 
-Awake::Awake(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { Work(i); });
+Awake::Awake(int threads, std::vector<int> processors) {
+  for (int i = 0; i < threads; ++i) {
+    const int processor =
+        static_cast<std::size_t>(i) < processors.size() ? processors[static_cast<std::size_t>(i)] : -1;
+    threads_.emplace_back([this, processor] { Work(processor); });
+  }
 }
 
 Awake::~Awake() {
@@ -36,8 +30,14 @@ Awake::~Awake() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Awake::Work(int index) {
-  StandOn(index);
+void Awake::Work(int processor) {
+  ::pthread_setname_np(::pthread_self(), kAwakeName);
+  if (processor >= 0) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
+  }
   for (int seen = 0;;) {
     round_.wait(seen);
     seen = round_;

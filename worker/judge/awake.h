@@ -11,9 +11,12 @@
 
 namespace grove::judge {
 
+inline constexpr char kAwakeName[] = "awake";  // of the threads
+
 class Awake {
  public:
-  explicit Awake(int threads);  // one for each processor that the sides may use
+  // One for each processor that the sides may use. Each stands on a processor of `processors`, where these are known.
+  Awake(int threads, std::vector<int> processors);
   ~Awake();
   Awake(const Awake&) = delete;
   Awake& operator=(const Awake&) = delete;
@@ -22,7 +25,7 @@ class Awake {
   void Rest(std::chrono::microseconds time);
 
  private:
-  void Work(int index);
+  void Work(int processor);  // negative = any
 
   std::atomic<int> round_{0};           // of rests begun; negative = over
   std::atomic<int> at_work_{0};         // threads that spin

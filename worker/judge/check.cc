@@ -117,7 +117,7 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
         for (std::size_t i = 0; i < expected.nudged.size(); ++i) {
           if (expected.nudged[i].sizes() != expected.high[i].sizes()) expected.nudged.clear();
         }
-        if (!expected.nudged.empty() && std::any_of(expected.plain.begin(), expected.plain.end(), Stepped)) {
+        if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
           try {
             auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
             moved->Run();

@@ -40,10 +40,11 @@ double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
   return error;
 }
 
-// How many of n may jump where a share is expected to: four standard deviations of a count, and three.
+// How many of n may jump where a share is expected to: four standard deviations of a count, and three;
+// never most of them.
 double JumpCount(double share, double n) {
   const double mean = share * n;
-  return mean > 0 ? mean + 4 * std::sqrt(mean) + 3 : 0;
+  return mean > 0 ? std::min(mean + 4 * std::sqrt(mean) + 3, kMostJumps * n) : 0;
 }
 
 // The share of elements that jump for an honest program: the nudge is one rounding, the work makes some.

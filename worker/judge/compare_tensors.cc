@@ -18,23 +18,40 @@ constexpr std::int64_t kHostElements = 1 << 16;
 
 bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
+// Elements at a time on the device: about ten float64 temporaries of 128 MiB.
+constexpr std::int64_t kChunk = 1 << 24;
+
+std::int64_t Count(const at::Tensor& mask) { return mask.sum().item<std::int64_t>(); }
+
 // The share of elements that jump in a nudge of kNudge, from the count of a larger one: thresholds are crossed in
-// proportion.
+// proportion. 0 where memory does not suffice to count.
 double WideJumps(const ComparedTensors& tensors) {
-  if (!tensors.wide.defined() || !tensors.high.defined() || tensors.high.numel() == 0) return 0;
-  at::Tensor jumped;
-  if (tensors.reference.is_complex()) return 0;
-  if (Fractions(tensors.reference)) {
+  const at::Tensor& reference = tensors.reference;
+  if (!tensors.wide.defined() || !tensors.high.defined() || reference.numel() == 0 || reference.is_complex()) return 0;
+  try {
+    const at::Tensor wide = tensors.wide.reshape({-1}), high = tensors.high.reshape({-1});
+    const std::int64_t n = high.numel();
+    if (!Fractions(reference)) {
+      return static_cast<double>(Count(wide.ne(high))) / static_cast<double>(n) * (kNudge / kWideNudge);
+    }
     // A program that fixes its types gives half precision here too, which not every operation knows on a CPU.
-    const at::Tensor high = tensors.high.to(at::kDouble), moved = (tensors.wide.to(at::kDouble) - high).abs();
-    const at::Tensor usable = at::logical_and(at::isfinite(moved), at::isfinite(high));
-    const at::Tensor size = at::where(usable, high, at::zeros_like(moved));
-    jumped = at::logical_and(usable, moved > size.square().mean().sqrt() * kJump);
-  } else {
-    jumped = tensors.wide.ne(tensors.high);
+    auto part = [](const at::Tensor& tensor, std::int64_t begin) {
+      return tensor.slice(0, begin, begin + kChunk).to(at::kDouble);
+    };
+    MagnitudeTally magnitude;
+    for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+      const at::Tensor values = part(high, begin), finite = at::isfinite(values);
+      magnitude.finite += Count(finite);
+      magnitude.squares += values.masked_fill(finite.logical_not(), 0).square().sum().item<double>();
+    }
+    std::int64_t jumps = 0;
+    for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+      jumps += Count((part(wide, begin) - part(high, begin)).abs() > JumpSize(magnitude));  // of NaN: false
+    }
+    return static_cast<double>(jumps) / static_cast<double>(n) * (kNudge / kWideNudge);
+  } catch (const std::exception&) {
+    return 0;
   }
-  return static_cast<double>(jumped.sum().item<std::int64_t>()) / static_cast<double>(jumped.numel()) *
-         (kNudge / kWideNudge);
 }
 
 Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
@@ -71,10 +88,6 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   return Compare(input, rule);
 }
 
-// Elements at a time on the device: about ten float64 temporaries of 128 MiB.
-constexpr std::int64_t kChunk = 1 << 24;
-
-std::int64_t Count(const at::Tensor& mask) { return mask.sum().item<std::int64_t>(); }
 double Largest(const at::Tensor& values) { return values.numel() > 0 ? values.max().item<double>() : 0; }
 
 // Real parts side by side, as one long vector.

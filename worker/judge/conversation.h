@@ -71,6 +71,8 @@ class Conversation {
   void HoldBetweenRuns(bool on);
   bool can_hold() const { return static_cast<bool>(hold_); }
 
+  double Left() const;  // seconds of run_wall
+
   // What a broken frame is.
   Verdict Protocol(const std::string& what) const;
 
@@ -81,7 +83,6 @@ class Conversation {
   std::string Doing() const;
   double Ask(const nlohmann::json& request, std::size_t calls, const std::function<void()>& drained,
              nlohmann::json* body);
-  double Left() const;
   void Hold();
   void LetGo();
 

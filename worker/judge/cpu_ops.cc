@@ -73,7 +73,7 @@ std::string Arch() {
 
 class CpuOps : public DeviceOps {
  public:
-  explicit CpuOps(int threads) : threads_(threads), awake_(threads) {
+  CpuOps(int threads, std::vector<int> processors) : threads_(threads), awake_(threads, std::move(processors)) {
     long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (bytes <= 0) bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -185,6 +185,8 @@ class CpuOps : public DeviceOps {
 
 }  // namespace
 
-std::unique_ptr<DeviceOps> MakeCpuOps(int threads) { return std::make_unique<CpuOps>(threads); }
+std::unique_ptr<DeviceOps> MakeCpuOps(int threads, std::vector<int> processors) {
+  return std::make_unique<CpuOps>(threads, std::move(processors));
+}
 
 }  // namespace grove::judge

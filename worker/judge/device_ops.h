@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace grove::judge {
 
@@ -72,7 +73,8 @@ class DeviceOps {
   virtual double LaunchSeconds() { return 0; }  // of one empty kernel after another; 0 where nothing is launched
 };
 
-std::unique_ptr<DeviceOps> MakeCpuOps(int threads);
+// `processors`: those that the sides' threads are bound to; empty where they are not.
+std::unique_ptr<DeviceOps> MakeCpuOps(int threads, std::vector<int> processors = {});
 std::unique_ptr<DeviceOps> MakeCudaOps(int ordinal);  // throws where built without CUDA
 
 }  // namespace grove::judge

@@ -61,12 +61,14 @@ bool MeansMore(const at::Tensor& value) {
     return true;  // sorted
   const at::Tensor wide = value.to(at::kFloat);
   const bool positive = True(value.ge(0).all());
-  const double rounding = std::max(64 * Spacing(value.scalar_type()), 1e-5);
+  // Elements are rounded each by itself, so that what is left of a sum grows as its root does.
+  const double spacing = Spacing(value.scalar_type());
   for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
-    const at::Tensor sum = wide.sum(dim);
-    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;                           // probabilities
-    if (True((wide.square().sum(dim) - 1).abs().le(rounding).all())) return true;                // directions
-    if (!positive && True(sum.abs().le(rounding / 8 * wide.abs().sum(dim)).all())) return true;  // mean taken off
+    const at::Tensor sum = wide.sum(dim), squares = wide.square().sum(dim);
+    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;  // probabilities
+    const double off = std::max(8 * spacing / std::sqrt(static_cast<double>(wide.size(dim))), 1e-5);
+    if (True((squares - 1).abs().le(off).all())) return true;                                // directions
+    if (!positive && True(sum.abs().le(squares.sqrt() * (4 * spacing)).all())) return true;  // mean taken off
   }
   return false;
 }

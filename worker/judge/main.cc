@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <torch/version.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -39,7 +41,8 @@ struct Arguments {
   int threads = 0;
   std::string python;
   double load_seconds = 300;
-  double call_seconds = 60;  // one call of the reference while it is loaded; a thousand times what problems take
+  double call_seconds = 60;     // one call of the reference while it is loaded; a thousand times what problems take
+  std::vector<int> processors;  // that threads are bound to; empty = they are not
 };
 
 [[noreturn]] void Usage(const std::string& what) {
@@ -125,7 +128,7 @@ class Judge {
 
   int Run() {
     try {
-      ops_ = cuda_ ? MakeCudaOps(index_) : MakeCpuOps(arguments_.threads);
+      ops_ = cuda_ ? MakeCudaOps(index_) : MakeCpuOps(arguments_.threads, arguments_.processors);
       if (cuda_) at::zeros({1}, at::device(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index_))));
     } catch (const std::exception& error) {
       Say({{"type", "failed"}, {"id", 0}, {"kind", "infrastructure"}, {"message", FirstLine(error.what())}});
@@ -463,20 +466,45 @@ class Judge {
   LoadedProblem problem_;
 };
 
-// Those that this process may use, each as a place of its own. By name, because libgomp finds none where a sandbox
-// shows no /sys.
-std::string Places(int* count) {
+// Processors that this process may use.
+std::vector<int> Processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
   ::sched_getaffinity(0, sizeof set, &set);
-  std::string places;
-  *count = 0;
+  std::vector<int> processors;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (!CPU_ISSET(i, &set)) continue;
-    places += (*count > 0 ? ",{" : "{") + std::to_string(i) + "}";
-    ++*count;
+    if (CPU_ISSET(i, &set)) processors.push_back(i);
   }
+  return processors;
+}
+
+// Each as a place of its own. By name, because libgomp finds none where a sandbox shows no /sys.
+std::string PlacesOf(const std::vector<int>& processors) {
+  std::string places;
+  for (int processor : processors) places += (places.empty() ? "{" : ",{") + std::to_string(processor) + "}";
   return places;
+}
+
+// The same read again, after libgomp has bound the first thread to the first of them.
+std::vector<int> ProcessorsOf(const char* places) {
+  std::vector<int> processors;
+  for (const char* at = places; at != nullptr && (at = std::strchr(at, '{')) != nullptr; ++at) {
+    processors.push_back(std::atoi(at + 1));
+  }
+  return processors;
+}
+
+// Threads that are made otherwise than by OpenMP (a reference's own) keep the choice of all processors.
+void FreeThreads(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int processor : processors) {
+    if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &set);
+  }
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  if (::pthread_attr_setaffinity_np(&attributes, sizeof set, &set) == 0) ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
 }
 
 int Main(int argc, char** argv) {
@@ -488,22 +516,27 @@ int Main(int argc, char** argv) {
   const char* count = std::getenv("OMP_NUM_THREADS");
   // Each OpenMP thread on a processor of its own, where this judge has them all: threads that sleep between runs were
   // woken on one and the same otherwise, on the candidate's side more often (docs/timing.md).
-  int processors = 0;
-  const std::string places = Places(&processors);
-  const bool bind = arguments.device == "cpu" && arguments.threads >= processors;
-  const char* bound = std::getenv("OMP_PROC_BIND");
+  const char* bound = std::getenv("GROVE_JUDGE_PLACES");
+  const std::vector<int> processors = bound != nullptr ? ProcessorsOf(bound) : Processors();
+  const bool bind = arguments.device == "cpu" && arguments.threads >= static_cast<int>(processors.size());
   if (policy == nullptr || std::string(policy) != "passive" || count == nullptr || threads != count ||
       (bind && bound == nullptr)) {
     ::setenv("OMP_WAIT_POLICY", "passive", 1);
     if (bind) {
+      const std::string places = PlacesOf(processors);
       ::setenv("OMP_PLACES", places.c_str(), 1);
       ::setenv("OMP_PROC_BIND", "close", 1);
+      ::setenv("GROVE_JUDGE_PLACES", places.c_str(), 1);  // what libgomp's variables say may be the user's
     }
     ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
     if (std::getenv("GROVE_JUDGE_STARTED") == nullptr) {
       ::setenv("GROVE_JUDGE_STARTED", "1", 1);
       ::execv("/proc/self/exe", argv);
     }
+  }
+  if (bind) {
+    FreeThreads(processors);
+    arguments.processors = processors;
   }
   // Memory that the reference gives back is kept: otherwise each of its outputs is paged in anew while it is timed, and
   // the candidate, whose outputs are given to it, would look better than it is.

@@ -4,7 +4,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <system_error>
+
+#include "worker/judge/awake.h"
 
 namespace grove::judge {
 
@@ -15,6 +18,9 @@ std::map<int, std::uint64_t> ProcessorWait::Read() {
   std::error_code error;
   for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end;
        at.increment(error)) {
+    std::string name;
+    std::getline(std::ifstream(at->path() / "comm"), name);
+    if (name == kAwakeName) continue;  // those wait as long as they like
     std::ifstream file(at->path() / "schedstat");
     std::uint64_t ran = 0, wait = 0;
     if (file >> ran >> wait) waited[std::atoi(at->path().filename().c_str())] = wait;

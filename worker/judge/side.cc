@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "worker/judge/statistics.h"
 
@@ -188,7 +189,11 @@ void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& 
   empty_before_ = Median(empty);
   if (python_) LearnStoring(between);
   conversation_.HoldBetweenRuns(false);
-  asking_ = std::max(empty_before_, 2 * Median(few) - Median(twice));
+  // What a run has beyond an empty one, as far as it is no chance, and no more than all of a short one.
+  const double beyond = 2 * Median(few) - Median(twice) - empty_before_;
+  const double error = std::hypot(2 * MedianError(few), MedianError(twice));
+  asking_ = empty_before_;
+  if (beyond > 2 * error) asking_ += std::min(beyond, std::max(Median(few) - empty_before_, 0.0));
 }
 
 void CandidateSide::LearnStoring(const std::function<void()>& between) {

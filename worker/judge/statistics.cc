@@ -38,6 +38,12 @@ double StudentQuantile(double degrees) {
 
 }  // namespace
 
+double MedianError(const std::vector<double>& values) {
+  if (values.size() < 2) return std::numeric_limits<double>::infinity();
+  const double spread = (Quantile(values, 0.75) - Quantile(values, 0.25)) / 1.35;
+  return 1.25 * spread / std::sqrt(static_cast<double>(values.size()));
+}
+
 RatioEstimate EstimateRatio(const std::vector<double>& reference, const std::vector<double>& candidate,
                             int block_length, std::uint64_t seed) {
   constexpr int kResamples = 1000;  // the 2.5 % point then rests on 25 resamples: about 0.2 of its own width

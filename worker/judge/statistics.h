@@ -9,6 +9,10 @@ namespace grove::judge {
 double Median(std::vector<double> values);              // NaN of nothing
 double Quantile(std::vector<double> values, double q);  // linear between neighbours; NaN of nothing
 
+// Standard error of the median: 1.25 standard deviations over root n, from half the distance between the quartiles;
+// infinite for fewer than two.
+double MedianError(const std::vector<double>& values);
+
 struct RatioEstimate {
   double speedup = 0, low = 0, high = 0;
 };

@@ -37,6 +37,7 @@ constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spe
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr std::chrono::milliseconds kWatchPeriod{5};
 constexpr double kLongest = 20;  // times max_time, for min_samples
+constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has
 constexpr int kEnoughTried = 10, kMaxReruns = 1;
 constexpr std::chrono::milliseconds kCoolDown{500};
 
@@ -47,13 +48,6 @@ double Span(const DeviceOps& ops) { return ops.cuda() ? kSpanCuda : kSpanCpu; }
 void Keep(std::vector<double>* values, double value) {
   values->push_back(value);
   if (values->size() > kRecent) values->erase(values->begin());
-}
-
-// Half the distance between the quartiles, as a standard deviation of the median: 1.25 / 1.35 of it over root n.
-double MedianError(const std::vector<double>& values) {
-  if (values.size() < 2) return std::numeric_limits<double>::infinity();
-  const double spread = (Quantile(values, 0.75) - Quantile(values, 0.25)) / 1.35;
-  return 1.25 * spread / std::sqrt(static_cast<double>(values.size()));
 }
 
 }  // namespace
@@ -164,9 +158,10 @@ void Timing::WaitForIdle() {
 double Timing::TimeOther(Series* series, const Sets& sets) {
   Side& side = series->side();
   side.Prepare(sets);
+  // Read before the rest, so that nothing stands between that and the run.
+  const std::optional<ProcessorWait> wait = ops_.cuda() ? std::nullopt : std::optional<ProcessorWait>(std::in_place);
   Cool(&side, sets);
   WaitForIdle();
-  const std::optional<ProcessorWait> wait = ops_.cuda() ? std::nullopt : std::optional<ProcessorWait>(std::in_place);
   other_window_.begin = Clock::now();
   const double seconds = side.Run(sets);
   other_window_.end = Clock::now();
@@ -264,16 +259,17 @@ void Timing::Run() {
     quiet_ = Median(quiet);
   }
   if (ops_.cuda()) watch_ = std::make_unique<GpuWatch>(ops_.Info().value("uuid", ""), kWatchPeriod);
-  values_.Refill({0});
-  for (Series& entry : series_) {
-    if (entry.unavailable.empty()) Guarded(&entry, [&] { WarmUp(&entry); });
-  }
   candidate_.conversation().HoldBetweenRuns(true);
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
+  values_.Refill({0});
+  for (Series& entry : series_) {
+    if (entry.unavailable.empty()) Guarded(&entry, [&] { WarmUp(&entry); });
+  }
   const double call = ProbeCandidate();
   calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, Most());
+  for (Series& entry : series_) entry.calls = std::min(entry.calls, Most());  // drawing was not known to be long
   candidate_.AskLike(calls_);
   empty_.clear();
   for (Series& entry : series_) {
@@ -289,6 +285,8 @@ void Timing::Run() {
   while (pairs_ < settings_.max_samples) {
     const double spent = Since(begin_) - values_.drawing() + drawn_;
     const bool enough = static_cast<int>(series_[0].other.size()) >= settings_.min_samples;
+    // What is left of run_wall_seconds is for what comes after; the judge's own work has taken of it, too.
+    if (candidate_.conversation().Left() < kLeft * settings_.run_wall) break;
     if (spent >= longest || (enough && spent >= settings_.max_time)) break;
     if (enough && spent >= settings_.min_time && Settled()) break;
     progress_("time", std::to_string(pairs_) + " pairs");

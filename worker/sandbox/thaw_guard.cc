@@ -16,6 +16,7 @@ namespace {
 
 // Killed before they are thawed, so that none of them runs on; a group goes once the last of them is gone. 5 s at most.
 constexpr char kScript[] =
+    "trap '' TERM INT HUP\n"
     "read -r word && exit 0\n"
     "i=0\n"
     "while [ $i -lt 100 ]; do\n"
