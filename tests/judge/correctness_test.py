@@ -109,6 +109,14 @@ for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0, u = 0; 
             assert judge.close() == 0
             assert answer["type"] != "result" and "other shapes" in json.dumps(answer), answer
 
+    def test_rounding_of_a_half_type_gives_values_no_meaning(self):
+        problem = model("        return torch.relu(a[0]) * 2", "[torch.randn(80, 16384).bfloat16()]")
+        result = self.new(problem)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        outcomes = self.outcomes(result)
+        for name in ("SCALED", "SPARSE", "OUTLIERS"):
+            assert outcomes[name]["passed"] == 1 and not outcomes[name].get("skipped"), outcomes
+
     def test_few_values_of_a_half_type_are_judged(self):
         problem = model("        return torch.round(a[0].half().float() * 4).half()", "[torch.randn(64, 300)]")
         assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
