@@ -148,15 +148,12 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   slot->MustFit(expected.plain);
   // Out of the candidate's reach first: what is compared can no longer change.
   std::vector<at::Tensor> got;
-  const auto copy_begin = Clock::now();
   for (std::size_t i = 0; i < slot->out.places.size(); ++i) {
     at::Tensor copy = at::empty_like(expected.plain[i], at::MemoryFormat::Contiguous);
     const Place& place = slot->out.places[i];
     if (place.bytes > 0) ops_.Copy(copy.data_ptr(), slot->outputs->data() + place.offset, place.bytes);
     got.push_back(copy);
   }
-  copies_.push_back(Since(copy_begin));
-  if (copies_.size() > 15) copies_.erase(copies_.begin());
   if (!arena->InputsIntact(slot) || !arena->ParametersIntact(reference_.Parameters())) {
     inputs_modified_ = true;
     first_failing_ = trial;

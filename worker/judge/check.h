@@ -47,9 +47,8 @@ class Check {
               int trial);
 
   int trials() const { return trials_; }
-  nlohmann::json Report() const;                                 // CorrectnessReport
-  const std::vector<double>& copies() const { return copies_; }  // seconds per copy of a slot's outputs, the latest
-  const nlohmann::json& work() const { return work_; }           // WorkReport of the observed call; null = none
+  nlohmann::json Report() const;                                       // CorrectnessReport
+  const nlohmann::json& work() const { return work_; }                 // WorkReport of the observed call; null = none
   const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
 
  private:
@@ -93,7 +92,7 @@ class Check {
   Random secret_;
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;
-  std::vector<double> first_claims_, copies_;
+  std::vector<double> first_claims_;
 };
 
 }  // namespace grove::judge

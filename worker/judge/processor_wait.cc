@@ -1,39 +1,51 @@
 #include "worker/judge/processor_wait.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdlib>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "worker/judge/awake.h"
 
 namespace grove::judge {
 
-ProcessorWait::ProcessorWait() : begin_(Read()) {}
-
-std::map<int, std::uint64_t> ProcessorWait::Read() {
-  std::map<int, std::uint64_t> waited;
+ProcessorWait::ProcessorWait() {
   std::error_code error;
   for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end;
        at.increment(error)) {
     std::string name;
-    std::getline(std::ifstream(at->path() / "comm"), name);
+    std::ifstream comm(at->path() / "comm");
+    std::getline(comm, name);
     if (name == kAwakeName) continue;  // those wait as long as they like
-    std::ifstream file(at->path() / "schedstat");
-    std::uint64_t ran = 0, wait = 0;
-    if (file >> ran >> wait) waited[std::atoi(at->path().filename().c_str())] = wait;
+    wire::UniqueFd file(::open((at->path() / "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.valid()) threads_.push_back({std::move(file), 0});
   }
-  return waited;
+}
+
+std::uint64_t ProcessorWait::Waited(const Thread& thread) {
+  char text[80];
+  const ssize_t length = ::pread(thread.schedstat.get(), text, sizeof text - 1, 0);
+  if (length <= 0) return thread.begin;  // it has ended
+  text[length] = '\0';
+  unsigned long long ran = 0, waited = 0;
+  return std::sscanf(text, "%llu %llu", &ran, &waited) == 2 ? waited : thread.begin;
+}
+
+void ProcessorWait::Begin() {
+  for (Thread& thread : threads_) thread.begin = Waited(thread);
 }
 
 double ProcessorWait::Longest() const {
   std::uint64_t longest = 0;
-  for (const auto& [thread, wait] : Read()) {
-    const auto before = begin_.find(thread);
-    const std::uint64_t since = before == begin_.end() ? wait : wait - std::min(before->second, wait);
-    longest = std::max(longest, since);
+  for (const Thread& thread : threads_) {
+    const std::uint64_t now = Waited(thread);
+    longest = std::max(longest, now - std::min(thread.begin, now));
   }
   return 1e-9 * static_cast<double>(longest);
 }

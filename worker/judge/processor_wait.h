@@ -4,19 +4,28 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <vector>
+
+#include "common/wire/channel.h"
 
 namespace grove::judge {
 
 class ProcessorWait {
  public:
-  ProcessorWait();  // begins now
-  // Seconds that the thread which waited longest has waited since the beginning.
+  // Finds the threads there are, but for those of Awake. Before the rest that a timed run follows: it takes a while.
+  ProcessorWait();
+  // The figures as they are now; a read for each thread. At once before and at once after the run.
+  void Begin();
+  // Seconds that the thread which waited longest has waited since Begin.
   double Longest() const;
 
  private:
-  static std::map<int, std::uint64_t> Read();  // nanoseconds by thread
-  std::map<int, std::uint64_t> begin_;
+  struct Thread {
+    wire::UniqueFd schedstat;
+    std::uint64_t begin = 0;  // nanoseconds
+  };
+  static std::uint64_t Waited(const Thread& thread);
+  std::vector<Thread> threads_;
 };
 
 }  // namespace grove::judge

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "worker/judge/statistics.h"
 
@@ -168,7 +167,7 @@ double CandidateSide::AskForNothing() {
 
 void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& between) {
   like_ = calls;
-  constexpr int kTimes = 8;
+  constexpr int kTimes = 12;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
   std::vector<double> empty, few, twice;
@@ -189,11 +188,10 @@ void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& 
   empty_before_ = Median(empty);
   if (python_) LearnStoring(between);
   conversation_.HoldBetweenRuns(false);
-  // What a run has beyond an empty one, as far as it is no chance, and no more than all of a short one.
+  // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
+  // beyond its error: it is always there, and what is left out makes every candidate look slower.
   const double beyond = 2 * Median(few) - Median(twice) - empty_before_;
-  const double error = std::hypot(2 * MedianError(few), MedianError(twice));
-  asking_ = empty_before_;
-  if (beyond > 2 * error) asking_ += std::min(beyond, std::max(Median(few) - empty_before_, 0.0));
+  asking_ = empty_before_ + std::clamp(beyond, 0.0, std::max(Median(few) - empty_before_, 0.0));
 }
 
 void CandidateSide::LearnStoring(const std::function<void()>& between) {

@@ -158,14 +158,15 @@ void Timing::WaitForIdle() {
 double Timing::TimeOther(Series* series, const Sets& sets) {
   Side& side = series->side();
   side.Prepare(sets);
-  // Read before the rest, so that nothing stands between that and the run.
-  const std::optional<ProcessorWait> wait = ops_.cuda() ? std::nullopt : std::optional<ProcessorWait>(std::in_place);
+  std::optional<ProcessorWait> wait;
+  if (!ops_.cuda() && series->reference != nullptr) wait.emplace();
   Cool(&side, sets);
   WaitForIdle();
+  if (wait) wait->Begin();
   other_window_.begin = Clock::now();
   const double seconds = side.Run(sets);
   other_window_.end = Clock::now();
-  waited_ = wait && series->reference != nullptr ? wait->Longest() / seconds : 0;
+  waited_ = wait ? wait->Longest() / seconds : 0;
   other_late_ = side.Collect(sets);
   return seconds;
 }
