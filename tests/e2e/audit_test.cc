@@ -1,4 +1,5 @@
 // `grove audit` from end to end: the corpus is stopped, and a trick that is not is named.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -27,17 +28,19 @@ TEST_CASE("Every known trick with results, kernels and builds is stopped on the 
                                        "build", "--json"})
                           ->Wait(kClasses);
   const json document = json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
-  INFO(ended.err);
   REQUIRE(document.is_object());
+  INFO(document.value("error", json()).dump());
   REQUIRE(document.contains("cases"));  // otherwise it says why there are none
   for (const json& one : document["cases"]) {
-    if (one["state"] == "good" || one["state"] == "other_device") continue;
+    if (one["state"] == "good" || one["state"] == "other_device" || one["state"] == "known_miss") continue;
+    // The case and what it came to stand first: reports are cut.
+    std::string missed = one["id"].get<std::string>() + " " + one["state"].get<std::string>();
     for (const json& attempt : one["attempts"]) {
-      if (attempt["good"] == true) continue;
-      UNSCOPED_INFO(one["id"] << " " << one["state"] << " " << attempt.dump());
+      if (attempt["good"] != true) missed += "\n" + attempt.dump();
     }
-    CHECK(one["state"] == "known_miss");
+    CHECK(missed == "");
   }
+  CAPTURE(ended.err.substr(ended.err.size() - std::min<size_t>(ended.err.size(), 500)));
   CHECK(ended.code == 0);
   CHECK(document["exploits"]["cases"].get<int>() >= 70);
 }
