@@ -150,6 +150,10 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   app->add_flag("--only-given-inputs", flags->only_given_inputs, "Check on the values that the problem draws alone");
   app->add_option("--baseline", flags->baseline, "What to compare with: eager (default), compile, all")
       ->type_name("WHICH");
+  app->add_option("--cache", flags->cache,
+                  "What timed calls find of their inputs in the last-level cache: cold (default), nothing; warm, what "
+                  "fits")
+      ->type_name("STATE");
   app->add_option("--limit", flags->limits, LimitHelp())->type_name("NAME=VALUE")->take_all()->expected(1);
   auto* min_time =
       app->add_option("--min-time", flags->min_time, "Keep sampling at least so long")->type_name("SECONDS");
@@ -332,6 +336,7 @@ class Parser {
     command->add_flag("--detach", e.detach, "Submit, print the job's id and return");
     AddKey(command, &e.key);
     AddEvaluationFlags(command, &e.evaluation);
+    command->add_flag("--no-timing", e.evaluation.no_timing, "Build and check only: no speedup");
   }
 
   void AddCompare() {
@@ -560,6 +565,7 @@ CompletionCommand Describe(const CLI::App* app, const std::vector<CompletionOpti
       {"--format", {"text", "json", "dot"}},
       {"--baseline", {"eager", "compile", "all"}},
       {"--work", WorkPolicyNames()},
+      {"--cache", {"cold", "warm"}},
       {"--precision", {"same", "reduced"}},
       {"--generator", {"catalogue", "openai", "replay:"}},
       {"--tolerance", {"scaled", "1e-2,1e-2", "1e-4,1e-4"}},

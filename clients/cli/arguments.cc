@@ -135,6 +135,13 @@ absl::StatusOr<v1::WorkPolicy> ParseWork(absl::string_view text) {
   return static_cast<v1::WorkPolicy>(v1::WORK_POLICY_ANYTHING + (found - names.begin()));
 }
 
+absl::StatusOr<v1::CachePolicy> ParseCache(absl::string_view text) {
+  if (text.empty()) return v1::CACHE_POLICY_UNSPECIFIED;
+  if (text == "cold") return v1::CACHE_POLICY_COLD;
+  if (text == "warm") return v1::CACHE_POLICY_WARM;
+  return absl::InvalidArgumentError(absl::StrCat("--cache: '", text, "' is not one of cold, warm"));
+}
+
 absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts) {
   std::vector<v1::InputDistribution> distributions;
   for (const std::string& text : texts) {

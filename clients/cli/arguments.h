@@ -27,6 +27,9 @@ absl::Status ParsePrecision(absl::string_view text, v1::EvaluationOptions* optio
 absl::StatusOr<v1::WorkPolicy> ParseWork(absl::string_view text);
 std::vector<std::string> WorkPolicyNames();  // from WORK_POLICY_ANYTHING on, in the enum's order
 
+// --cache cold | warm; "" is UNSPECIFIED
+absl::StatusOr<v1::CachePolicy> ParseCache(absl::string_view text);
+
 // --distributions, each given,scaled,shifted,sparse,outliers in any number
 absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts);
 

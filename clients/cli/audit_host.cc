@@ -124,13 +124,16 @@ std::vector<std::string> AuditHost::Traces(absl::Duration patience) const {
       found.push_back(absl::StrCat(path, " has an entry of its making"));
     }
   }
-  const double moved = ClockOffset() - clock_offset_;
-  if (std::fabs(moved) > kClockSlack) found.push_back(absl::StrCat("the clock was set by ", moved, " s"));
   const std::vector<std::string> now = Settings();
   for (size_t i = 0; i < now.size(); ++i) {
     if (now[i] != settings_[i]) found.push_back(absl::StrCat(kSettings[i], " was changed"));
   }
   return found;
+}
+
+std::string AuditHost::ClockSet() {
+  const double now = ClockOffset(), moved = now - std::exchange(clock_offset_, now);
+  return std::fabs(moved) > kClockSlack ? absl::StrCat("the clock was set by ", moved, " s") : "";
 }
 
 std::vector<std::string> AuditHost::Told(absl::string_view result) const {

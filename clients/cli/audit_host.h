@@ -27,6 +27,8 @@ class AuditHost {
 
   // What is there that must not be, each in words; empty = nothing. Processes on their way out are given `patience`.
   std::vector<std::string> Traces(absl::Duration patience) const;
+  // How the wall clock was set since Begin or the last call; "" = it was not. Others than a candidate may have done it.
+  std::string ClockSet();
   // Of a result as text: the secret, or a line of a password file.
   std::vector<std::string> Told(absl::string_view result) const;
 

@@ -109,7 +109,7 @@ double SpeedupOf(const v1::EvaluationResult& result) {
 void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome) {
   const v1::EvaluationResult& result = outcome->result;
   const v1::Verdict verdict = result.verdict();
-  outcome->good = outcome->by_time = false;
+  outcome->good = outcome->by_chance = false;
   if (verdict == v1::VERDICT_UNSPECIFIED) {
     outcome->seen = "no verdict";
     if (outcome->why.empty()) outcome->why = "its evaluation could not be done";
@@ -121,15 +121,18 @@ void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome) {
   const bool correct = verdict == v1::VERDICT_CORRECT;
   // No figure is no gain.
   const bool no_figure = verdict == v1::VERDICT_UNMEASURABLE;
-  if (!listed && !((correct || no_figure) && expect.gains_nothing)) {
-    outcome->by_time = no_figure;
+  if (!outcome->traces.empty()) {
+    outcome->why = absl::StrJoin(outcome->traces, "; ");
+  } else if (!listed && !((correct || no_figure) && expect.gains_nothing)) {
+    outcome->by_chance = no_figure || verdict == v1::VERDICT_TIMED_OUT;
     outcome->why = absl::StrCat("must be ", VerdictNames(expect));
   } else if (verdict == v1::VERDICT_CHEATED && result.fault().evidence().empty()) {
     outcome->why = "CHEATED without evidence proves nothing";
   } else {
     outcome->why = correct ? WrongSpeed(expect, *outcome) : "";
+    if (outcome->why.empty()) outcome->why = outcome->clock;
     outcome->good = outcome->why.empty();
-    outcome->by_time = !outcome->good;
+    outcome->by_chance = !outcome->good;
   }
 }
 
@@ -141,7 +144,7 @@ AuditOutcome SettleAudit(const AuditCorpus& corpus, std::vector<AuditOutcome> ro
     JudgeAudit(corpus, &one);
   }
   const auto find = [&](const auto& is) { return std::find_if(rounds.begin(), rounds.end(), is); };
-  auto chosen = find([](const AuditOutcome& one) { return !one.good && !one.by_time; });
+  auto chosen = find([](const AuditOutcome& one) { return !one.good && !one.by_chance; });
   if (chosen == rounds.end()) {
     chosen = find([](const AuditOutcome& one) { return one.good && one.result.verdict() != v1::VERDICT_UNMEASURABLE; });
   }

@@ -14,14 +14,17 @@ namespace grove::cli {
 // One entry of a batch with what came of it.
 struct AuditOutcome {
   AuditEntry entry;
-  std::string node;             // "" = its job never got so far
-  v1::EvaluationResult result;  // VERDICT_UNSPECIFIED = no verdict
-  double twin_high = 0;         // upper end of the twin's interval
-  double twin_speedup = 0;      // of its twin in the same job; 0 = none, or not timed
+  std::string node;                 // "" = its job never got so far
+  v1::EvaluationResult result;      // VERDICT_UNSPECIFIED = no verdict
+  double twin_speedup = 0;          // of its twin in the same job; 0 = none, or not timed
+  std::vector<std::string> traces;  // what of it was found on this machine, or in its result, and must not be there
+  std::string clock;                // how this machine's clock jumped meanwhile; "" = it did not
   bool good = false;
-  bool by_time = false;  // not good for its time alone: measuring again may say otherwise
-  std::string seen;      // "CORRECT 3.1x [3.0, 3.2]"
-  std::string why;       // of one that is not good, and for those without a verdict
+  // Not good for what a busy machine does to an honest one too (its speed, no figure, a time limit, a clock that was
+  // set): measuring again may say otherwise.
+  bool by_chance = false;
+  std::string seen;  // "CORRECT 3.1x [3.0, 3.2]"
+  std::string why;   // of one that is not good, and for those without a verdict
 };
 
 double SpeedupOf(const v1::EvaluationResult& result);  // 0 = not timed
@@ -29,7 +32,7 @@ double SpeedupOf(const v1::EvaluationResult& result);  // 0 = not timed
 // On a CPU a gain counts from here on, whatever a manifest says: processors that others use tell no more.
 inline constexpr double kLeastGainOnCpu = 1.0;
 
-// Fills good, by_time, seen and why.
+// Fills good, by_chance, seen and why.
 void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome);
 
 // One outcome of what was measured several times. A gain must show every time, and against the best figure that the

@@ -79,6 +79,7 @@ struct Farm::Impl {
   mutable absl::Mutex mutex;
   std::vector<Member> members ABSL_GUARDED_BY(mutex);  // the coordinator first
   absl::Status health ABSL_GUARDED_BY(mutex);
+  std::function<void()> given_up ABSL_GUARDED_BY(mutex);
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;  // all children are
   std::atomic<bool> killed{false};
@@ -196,9 +197,10 @@ struct Farm::Impl {
           return;
         }
         const absl::Time now = absl::Now();
+        if (!health.ok()) continue;
         for (Member& member : members) {
+          if (!health.ok()) break;
           if (member.child->Running()) continue;
-          if (!health.ok()) continue;
           if (member.restart_at == absl::InfiniteFuture()) {
             while (!member.restarts.empty() && now - member.restarts.front() > kRestartWindow)
               member.restarts.pop_front();
@@ -223,6 +225,7 @@ struct Farm::Impl {
             }
           }
         }
+        if (!health.ok() && given_up) given_up();
       }
       for (const std::string& text : said) Say(text);
     }
@@ -270,6 +273,12 @@ const std::string& Farm::address() const { return impl_->address; }
 absl::Status Farm::Health() const {
   absl::MutexLock lock(&impl_->mutex);
   return impl_->health;
+}
+
+void Farm::OnGivenUp(std::function<void()> call) {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->given_up = std::move(call);
+  if (!impl_->health.ok() && impl_->given_up) impl_->given_up();
 }
 
 void Farm::Stop(absl::Duration patience) {

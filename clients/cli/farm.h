@@ -42,6 +42,9 @@ class Farm {
 
   // Why it cannot go on (a child was given up), or OK.
   absl::Status Health() const;
+  // Calls it once that is so, at once where it is so already, from any thread; it must not block and must not touch
+  // this object. Replaces the one before; null: it is not running any more and never will.
+  void OnGivenUp(std::function<void()> call);
 
   // SIGTERM to the workers, then to the coordinator; SIGKILL to what is left after `patience`. Idempotent.
   void Stop(absl::Duration patience);

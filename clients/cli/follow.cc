@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "clients/cli/json.h"
 #include "clients/cli/progress.h"
+#include "clients/cli/watch_stop.h"
 
 namespace grove::cli {
 namespace {
@@ -44,19 +45,13 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
   };
 
   const bool draw = console->live() && !options.ndjson;
-  client::Cancellation stop;  // by the user, or because our own farm cannot go on
-  absl::Status unhealthy;
-  const uint64_t ticket = interrupts->cancellation().Register([&stop] { stop.Cancel(); });
+  WatchStop stop(session, interrupts);
   // At once, and not only when the thread gets its turn: a job may be over by then.
   if (draw) console->SetBlock(RenderProgress(job, model, view()));
   std::thread ticker([&] {
     absl::MutexLock lock(&mutex);
     while (!done) {
       if (draw) console->SetBlock(RenderProgress(job, model, view()));
-      if (session->farm() != nullptr && unhealthy.ok()) {
-        unhealthy = session->farm()->Health();
-        if (!unhealthy.ok()) stop.Cancel();
-      }
       mutex.AwaitWithTimeout(absl::Condition(&done), kTick);
     }
   });
@@ -64,7 +59,7 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
   client::WatchOptions watch;
   watch.after_seq = options.after_seq;
   watch.with_progress = draw || options.ndjson;
-  watch.cancellation = &stop;
+  watch.cancellation = &stop.cancellation();
   if (session->embedded()) watch.reattach_for = absl::Seconds(30);
   if (session->borrowed()) watch.reattach_for = kBorrowedReattach;
   if (options.reattach_seconds >= 0) watch.reattach_for = absl::Seconds(options.reattach_seconds);
@@ -117,9 +112,8 @@ Followed Follow(Session* session, const std::string& job, const FollowOptions& o
     done = true;
   }
   ticker.join();
-  interrupts->cancellation().Unregister(ticket);
   console->ClearBlock();
-  if (!followed.status.ok() && !interrupts->interrupted() && !unhealthy.ok()) followed.status = unhealthy;
+  followed.status = stop.Outcome(followed.status);
   return followed;
 }
 

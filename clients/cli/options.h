@@ -25,6 +25,8 @@ struct EvaluationFlags {
   std::vector<std::string> distributions;
   bool only_given_inputs = false;
   std::string baseline = "eager";
+  std::string cache;       // empty = cold
+  bool no_timing = false;  // `eval`
   std::vector<std::string> limits;
   double min_time = 0, max_time = 0;
   int samples = 0;

@@ -19,13 +19,14 @@
 #include "clients/cli/commands.h"
 #include "clients/cli/farm.h"
 #include "clients/cli/session.h"
+#include "clients/cli/watch_stop.h"
 
 namespace grove::cli {
 namespace {
 
 // Jobs that wait at the coordinator behind the one that is watched: enough for builds to go on ahead.
 constexpr size_t kAhead = 3;
-// How often what only its time speaks against is measured again.
+// How often that is measured again against which only speaks what chance does too.
 constexpr int kMeasureAgain = 2;
 // A killed process is given this long to be gone from the process table.
 constexpr absl::Duration kTracePatience = absl::Seconds(5);
@@ -113,15 +114,15 @@ class Audit {
 
   const std::vector<AuditOutcome>& outcomes() const { return outcomes_; }
 
-  // The cases that something was wrong with by their time alone.
+  // The cases that something was wrong with that chance may have done.
   std::vector<size_t> ToMeasureAgain() const {
-    std::set<size_t> timed, otherwise;
+    std::set<size_t> chance, otherwise;
     for (const AuditOutcome& outcome : outcomes_) {
       if (outcome.entry.role == AuditEntry::Role::kTwin || outcome.good) continue;
-      (outcome.by_time ? timed : otherwise).insert(outcome.entry.judged_case);
+      (outcome.by_chance ? chance : otherwise).insert(outcome.entry.judged_case);
     }
     std::vector<size_t> again;
-    std::set_difference(timed.begin(), timed.end(), otherwise.begin(), otherwise.end(), std::back_inserter(again));
+    std::set_difference(chance.begin(), chance.end(), otherwise.begin(), otherwise.end(), std::back_inserter(again));
     return again;
   }
 
@@ -148,7 +149,8 @@ class Audit {
   absl::Status FinishOne() {
     const Submitted current = waiting_.front();
     client::WatchOptions watch;
-    watch.cancellation = &context_.interrupts->cancellation();
+    WatchStop stop(session_, context_.interrupts);
+    watch.cancellation = &stop.cancellation();
     if (context_.global.reattach >= 0) watch.reattach_for = absl::Seconds(context_.global.reattach);
     size_t finished = 0;
     Show(current, finished);
@@ -157,30 +159,29 @@ class Audit {
       Show(current, finished);
       return true;
     });
-    if (!watched.ok()) return watched;
+    if (!watched.ok()) return stop.Outcome(watched);
     auto outcomes = Collect(session_, corpus_, current);
     if (!outcomes.ok()) return outcomes.status();
     waiting_.pop_front();
     done_ += current.batch->entries.size();
     std::vector<std::string> traces;
+    std::string clock;
     const auto leaves_nothing = [&](const AuditEntry& entry) {
       return host_.has_value() && corpus_.cases[entry.judged_case].leaves_nothing;
     };
     for (const AuditEntry& entry : current.batch->entries) {
       if (!leaves_nothing(entry)) continue;
       traces = host_->Traces(kTracePatience);
+      clock = host_->ClockSet();
       break;
     }
     for (AuditOutcome& outcome : *outcomes) {
-      JudgeAudit(corpus_, &outcome);
       if (leaves_nothing(outcome.entry)) {
-        std::vector<std::string> found = host_->Told(outcome.result.ShortDebugString());
-        found.insert(found.end(), traces.begin(), traces.end());
-        if (!found.empty()) {
-          outcome.good = false;
-          outcome.why = absl::StrJoin(found, "; ");
-        }
+        outcome.traces = host_->Told(outcome.result.ShortDebugString());
+        outcome.traces.insert(outcome.traces.end(), traces.begin(), traces.end());
+        outcome.clock = clock;
       }
+      JudgeAudit(corpus_, &outcome);
       outcomes_.push_back(std::move(outcome));
     }
     Tell(current);

@@ -326,9 +326,18 @@ absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlag
     return absl::InvalidArgumentError("--only-given-inputs and --distributions contradict each other");
   }
   options.set_only_given_inputs(flags.only_given_inputs);
+  auto cache = ParseCache(flags.cache);
+  if (!cache.ok()) return cache.status();
+  options.set_cache(*cache);
+  options.set_skip_timing(flags.no_timing);
   auto baselines = ParseBaselines(flags.baseline);
   if (!baselines.ok()) return baselines.status();
-  for (v1::Baseline baseline : *baselines) options.add_baselines(baseline);
+  if (flags.no_timing && flags.baseline != EvaluationFlags().baseline) {
+    return absl::InvalidArgumentError("--no-timing and --baseline contradict each other");
+  }
+  for (v1::Baseline baseline : *baselines) {
+    if (!flags.no_timing) options.add_baselines(baseline);
+  }
   for (const std::string& limit : flags.limits) {
     if (absl::Status applied = ApplyLimit(limit, options.mutable_limits()); !applied.ok()) return applied;
   }

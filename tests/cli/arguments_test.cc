@@ -125,6 +125,10 @@ TEST_CASE("Devices, baselines and generators know their words", "[cli]") {
   CHECK(*ParseWork("libraries") == v1::WORK_POLICY_LIBRARIES);
   CHECK(*ParseWork("own_kernels") == v1::WORK_POLICY_OWN_KERNELS);
   CHECK(ParseWork("own").status().message() == "--work: 'own' is not one of anything, libraries, own_kernels");
+  CHECK(*ParseCache("") == v1::CACHE_POLICY_UNSPECIFIED);
+  CHECK(*ParseCache("cold") == v1::CACHE_POLICY_COLD);
+  CHECK(*ParseCache("warm") == v1::CACHE_POLICY_WARM);
+  CHECK(ParseCache("hot").status().message() == "--cache: 'hot' is not one of cold, warm");
   CHECK(ParseGenerator("catalogue")->kind == v1::GENERATOR_KIND_CATALOGUE);
   CHECK(ParseGenerator("openai")->kind == v1::GENERATOR_KIND_OPENAI);
   CHECK(ParseGenerator("replay:a.jsonl")->recording_file == "a.jsonl");

@@ -65,7 +65,7 @@ v1::EvaluationResult Timed(double speedup) {
 }
 
 AuditOutcome Outcome(const AuditCorpus& corpus, size_t index, size_t file, const v1::EvaluationResult& result,
-                     double twin = 0, double twin_high = 0) {
+                     double twin = 0) {
   AuditOutcome outcome;
   outcome.entry = {.judged_case = index, .file_case = index, .file = file};
   outcome.result = result;
@@ -268,15 +268,39 @@ TEST_CASE("Being right is enough where nothing is gained over the honest twin", 
   CHECK(Outcome(corpus, 1, 0, Verdict(v1::VERDICT_UNMEASURABLE), 2).good);
   CHECK_FALSE(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).good);
   // What only its time speaks against is measured again, what is wrong otherwise is not.
-  CHECK(Outcome(corpus, 1, 0, Timed(2.6), 2).by_time);
-  CHECK(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).by_time);
-  CHECK_FALSE(Outcome(corpus, 5, 0, WrongResult()).by_time);
-  CHECK_FALSE(Outcome(corpus, 0, 0, Timed(9)).by_time);
+  CHECK(Outcome(corpus, 1, 0, Timed(2.6), 2).by_chance);
+  CHECK(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_UNMEASURABLE)).by_chance);
+  CHECK_FALSE(Outcome(corpus, 5, 0, WrongResult()).by_chance);
+  CHECK_FALSE(Outcome(corpus, 0, 0, Timed(9)).by_chance);
+  // A busy machine lets time limits pass; who was not listed with it is not good for that.
+  CHECK(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_TIMED_OUT)).by_chance);
+  CHECK_FALSE(Outcome(corpus, 5, 0, Verdict(v1::VERDICT_TIMED_OUT)).good);
   // Being wrong is not what it was to show.
   CHECK_FALSE(Outcome(corpus, 1, 0, WrongResult(), 2).good);
   // A CPU that others use tells less.
   CHECK(Outcome(corpus, 1, 0, CorrectResult(3.9, 3.8, 4), 2).good);
   CHECK_FALSE(Outcome(corpus, 1, 0, CorrectResult(4.1, 4, 4.2), 2).good);
+}
+
+TEST_CASE("What an attempt left behind counts whatever its verdict, and a clock that was set only twice", "[audit]") {
+  const AuditCorpus corpus = Corpus();
+  AuditOutcome clean = Outcome(corpus, 0, 0, WrongResult());
+  REQUIRE(clean.good);
+  AuditOutcome moved = clean;
+  moved.clock = "the clock was set by 3 s";
+  JudgeAudit(corpus, &moved);
+  CHECK_FALSE(moved.good);
+  CHECK(moved.by_chance);
+  CHECK(moved.why == moved.clock);
+  AuditOutcome traced = moved;
+  traced.traces = {"a process is still there"};
+  JudgeAudit(corpus, &traced);
+  CHECK_FALSE(traced.good);
+  CHECK_FALSE(traced.by_chance);
+  // Each judges anew what it settles: neither may get lost on the way.
+  CHECK(SettleAudit(corpus, {moved, clean}).good);
+  CHECK_FALSE(SettleAudit(corpus, {moved, moved}).good);
+  CHECK_FALSE(SettleAudit(corpus, {traced, clean, clean}).good);
 }
 
 TEST_CASE("A gain must show every time that it is measured", "[audit]") {

@@ -159,10 +159,27 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   Home home;
   FakeCoordinator server;
   SetEval(&server, {v1::VERDICT_CORRECT, v1::VERDICT_CRASHED, v1::VERDICT_WRONG});
-  const ProgramResult result =
-      home.Run({"eval", home.Path("problem.py"), home.Path("a.cpp"), home.Path("b.cpp"), "--json", "--coordinator",
-                server.address(), "--trials", "7", "--tolerance", "1e-2,1e-3", "--baseline", "all", "--limit",
-                "memory_bytes=1GiB", "--keep-samples", "--work", "own_kernels", "--reuse"});
+  const ProgramResult result = home.Run({"eval",
+                                         home.Path("problem.py"),
+                                         home.Path("a.cpp"),
+                                         home.Path("b.cpp"),
+                                         "--json",
+                                         "--coordinator",
+                                         server.address(),
+                                         "--trials",
+                                         "7",
+                                         "--tolerance",
+                                         "1e-2,1e-3",
+                                         "--baseline",
+                                         "all",
+                                         "--limit",
+                                         "memory_bytes=1GiB",
+                                         "--keep-samples",
+                                         "--work",
+                                         "own_kernels",
+                                         "--cache",
+                                         "warm",
+                                         "--reuse"});
   CHECK(result.exit_code == 13);
   const json document = json::parse(result.out);
   CHECK(document["schema"] == "grove.v1/eval");
@@ -178,7 +195,26 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   CHECK(options.limits().memory_bytes() == 1 << 30);
   CHECK(options.keep_samples());
   CHECK(options.work() == v1::WORK_POLICY_OWN_KERNELS);
+  CHECK(options.cache() == v1::CACHE_POLICY_WARM);
+  CHECK_FALSE(options.skip_timing());
   CHECK(options.reuse_result());
+}
+
+TEST_CASE("eval without timing asks for no baseline, and takes none", "[command]") {
+  Home home;
+  FakeCoordinator server;
+  SetEval(&server, {v1::VERDICT_CORRECT});
+  const std::vector<std::string> words = {"--coordinator",         server.address(),   "eval",
+                                          home.Path("problem.py"), home.Path("a.cpp"), "--no-timing"};
+  CHECK(home.Run(words).exit_code == 0);
+  REQUIRE(server.submitted().size() == 1);
+  CHECK(server.submitted()[0].spec().eval().options().skip_timing());
+  CHECK(server.submitted()[0].spec().eval().options().baselines_size() == 0);
+  std::vector<std::string> both = words;
+  both.insert(both.end(), {"--baseline", "compile"});
+  const ProgramResult refused = home.Run(both);
+  CHECK(refused.exit_code == 2);
+  CHECK(absl::StrContains(refused.err, "contradict"));
 }
 
 TEST_CASE("Without its flags a job asks for no policy and for no earlier result", "[command]") {

@@ -149,6 +149,24 @@ TEST_CASE("A worker that refuses to start is given up with what it said", "[farm
   CHECK(absl::StrContains((*farm)->Health().message(), "worker-0.log"));
 }
 
+TEST_CASE("Who waits for a farm is told when it is given up, and no more once it does not wait", "[farm]") {
+  Bin bin;
+  bin.Program("grove-coordinator", kCoordinator);
+  bin.Program("grove-worker", "exit 1\n");
+  auto farm = Farm::Start(bin.Options());
+  REQUIRE(farm.ok());
+  std::atomic<int> first{0}, second{0}, late{0};
+  (*farm)->OnGivenUp([&first] { ++first; });
+  (*farm)->OnGivenUp([&second] { ++second; });
+  CHECK(Eventually([&] { return second == 1; }));
+  CHECK_FALSE((*farm)->Health().ok());
+  (*farm)->OnGivenUp([&late] { ++late; });
+  CHECK(late == 1);
+  (*farm)->OnGivenUp(nullptr);
+  CHECK(first == 0);
+  CHECK(second == 1);
+}
+
 TEST_CASE("A coordinator that dies at start is told with the end of its log", "[farm]") {
   Bin bin;
   bin.Program("grove-coordinator", "echo 'written by a newer grove' >&2; exit 1\n");

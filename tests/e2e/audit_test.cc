@@ -1,6 +1,7 @@
 // `grove audit` from end to end: the corpus is stopped, and a trick that is not is named.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/scene.h"
@@ -69,6 +70,26 @@ TEST_CASE("A trick that works and an honest kernel that is rejected are named, a
   REQUIRE(document["cases"][0]["attempts"].size() == 2);
   CHECK(document["cases"][0]["attempts"][1]["after"] == true);
   CHECK(document["cases"][0]["attempts"][1]["verdict"] == "CORRECT");
+}
+
+TEST_CASE("An audit whose worker cannot start ends and says why", "[audit]") {
+  Scene scene;
+  std::filesystem::create_directories(scene.Path("bin"));
+  for (const char* name : {"grove", "grove-coordinator"}) {
+    std::filesystem::copy_file(Program(name), scene.Path("bin") + "/" + name);
+  }
+  scene.Write("bin/grove-worker", "#!/bin/sh\necho 'grove-judge is not there' >&2\nexit 1\n");
+  std::filesystem::permissions(scene.Path("bin/grove-worker"), std::filesystem::perms::owner_all);
+  scene.Write("corpus/problems/relu.py", ReadText(TestCase("relu.py")));
+  scene.Write("corpus/controls/H01-honest/manifest.toml", Manifest("H01", ""));
+  scene.Write("corpus/controls/H01-honest/a.cpp", ReadText(TestCase("relu.cpp")));
+  const Ended ended = scene
+                          .Start({scene.Path("bin/grove"), "--data", scene.data(), "audit", "--device", "cpu",
+                                  "--corpus", scene.Path("corpus")})
+                          ->Wait();
+  CHECK(ended.code == 20);
+  CHECK(Contains(ended.err, "gave up"));
+  CHECK(Contains(ended.err, "grove-judge is not there"));
 }
 
 TEST_CASE("The corpus is listed without a coordinator, and what is not there is said", "[audit]") {

@@ -130,6 +130,13 @@ TEST_CASE("Without control groups the doctor says what takes their place, and ca
   const json hog = scene.Document(
       Quick({"eval", TestCase("relu.py"), TestCase("memory_hog.cpp"), "--limit", "memory_bytes=256MiB"}), 15);
   CHECK(hog["results"][0]["result"]["fault"]["limit"] == "memory_bytes");
+  // Whose work it is, too: by the processes inside, which no control group names here.
+  const std::string corpus = std::string(GROVE_SOURCE_DIR) + "/tests/testcases/exploits";
+  const json library =
+      scene.Document({"eval", corpus + "/problems/matmul.py", corpus + "/fake/F01-library-behind-extension/blas.cpp",
+                      "--work", "own_kernels", "--no-timing"},
+                     14);
+  CHECK(Contains(library["results"][0]["reason"].get<std::string>(), "it loaded lib"));
   const json workers = scene.Document({"workers"}, 0);
   CHECK(Contains(workers["workers"][0].dump(), "watched-memory"));
 }

@@ -31,12 +31,6 @@ constexpr double kForeignShare = 0.15;
 // output: what is compared there is noise.
 constexpr double kMostNoise = 0.5;
 
-// Of watching whose work it is: seconds and runs at least, seconds at most; seconds, calls and bytes of results of a
-// run.
-constexpr double kWatch = 0.6, kWatchMost = 6, kWatchRun = 20e-3, kWatchCalls = 1000;
-constexpr int kWatchRuns = 30;
-constexpr std::size_t kWatchBytes = std::size_t{64} << 20;
-
 constexpr char kHidden[] = "[a shape that is held out]";
 
 bool AllFinite(const std::vector<at::Tensor>& tensors) {
@@ -361,29 +355,6 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
   verify_rule_ = rule_;
   noise_ = given_noise;
   current_ = &outcomes_.front();
-  if (settings_.observe && !ops_.cuda()) LetWatch(conversation, arena, timed_slots, random, progress);
-}
-
-void Check::LetWatch(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random,
-                     const Progress& progress) {
-  const std::size_t index = random->Below(timed_slots);
-  Slot* slot = &arena->at(index);
-  reference_.SelectShapeSet(0);
-  arena->Fill(slot, reference_.Draw(SecretSeed()));
-  arena->Poison(slot);
-  ops_.Synchronize();
-  // Long runs, so that they and not the asking are seen, of results that fit in memory all at once.
-  const double call = std::max(*std::min_element(first_claims_.begin(), first_claims_.end()), 1e-6);
-  const double fit = static_cast<double>(kWatchBytes) / static_cast<double>(std::max<std::size_t>(slot->out.bytes, 1));
-  const double calls = std::clamp(std::min(kWatchRun / call, fit), 1.0, kWatchCalls);
-  const std::vector<std::size_t> run(static_cast<std::size_t>(calls), index);
-  progress("work", "whose it is");
-  const auto begin = Clock::now();
-  // On a busy machine it takes longer to do as much, and to be seen as often.
-  for (int runs = 0; (runs < kWatchRuns || Since(begin) < kWatch) && Since(begin) < kWatchMost; ++runs) {
-    conversation->Run(run, "later");
-  }
-  progress("check", "whose work it is was seen");
 }
 
 void Check::Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,

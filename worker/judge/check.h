@@ -59,10 +59,6 @@ class Check {
   std::string Unusable(const Expected& expected);
   Rule ForeignRule() const;
   std::string Precision() const;  // in words
-  // Runs calls for a while, so that the worker can see from outside in whose code they spend their time
-  // (worker/pipeline/work_watch.h). Its progress frames say when.
-  void LetWatch(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random,
-                const Progress& progress);
   void KeepWorst(const std::vector<nlohmann::json>& outputs);
   void CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected,
                   std::vector<nlohmann::json>* outputs, std::string* failure) const;

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -23,6 +24,12 @@ namespace {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
+
+// Of watching whose work it is: seconds and runs at least, seconds at most; where nothing was timed, also seconds,
+// calls and bytes of results of a run.
+constexpr double kWatch = 0.6, kWatchMost = 6, kWatchRun = 20e-3, kWatchCalls = 1000;
+constexpr int kWatchRuns = 30;
+constexpr std::size_t kWatchBytes = std::size_t{64} << 20;
 
 // The order of things.
 class Evaluator {
@@ -70,6 +77,10 @@ class Evaluator {
         timing_->Run();
         if (memory_ != nullptr) memory_->Look("time");
         StageDone("time");
+      }
+      if (settings_.watch && !ops_.cuda()) {
+        LetWatch();
+        StageDone("work");
       }
       result["verdict"] = "VERDICT_CORRECT";
       result["reason"] =
@@ -168,6 +179,36 @@ class Evaluator {
     arena_.Map(&conversation_);
     if (candidate_ != nullptr) candidate_->LearnAsking(timed_slots_, Between(problem_, ops_));
     arena_.Open(&conversation_, open);
+  }
+
+  // Runs calls for a while, so that the worker can see from outside in whose code they spend their time
+  // (worker/pipeline/work_watch.h). Its progress frames say when. After timing, and in runs like those that were timed:
+  // nobody knows when timing ends.
+  void LetWatch() {
+    std::vector<std::size_t> run;
+    if (timing_ == nullptr) {
+      const std::size_t index = random_.Below(timed_slots_);
+      Slot* slot = &arena_.at(index);
+      reference_.SelectShapeSet(0);
+      arena_.Fill(slot, reference_.Draw(SecretSeed()));
+      arena_.Poison(slot);
+      ops_.Synchronize();
+      // Long runs, so that they and not the asking are seen, of results that fit in memory all at once.
+      const std::vector<double>& claims = check_->claims();
+      const double call = std::max(*std::min_element(claims.begin(), claims.end()), 1e-6);
+      const double fit =
+          static_cast<double>(kWatchBytes) / static_cast<double>(std::max<std::size_t>(slot->out.bytes, 1));
+      run.assign(static_cast<std::size_t>(std::clamp(std::min(kWatchRun / call, fit), 1.0, kWatchCalls)), index);
+    }
+    progress_("work", "whose it is");
+    const auto begin = Clock::now();
+    const auto since = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    double ran = 0;
+    // On a busy machine it takes longer to do as much, and to be seen as often.
+    for (int runs = 0; (runs < kWatchRuns || ran < kWatch) && since() < kWatchMost; ++runs) {
+      ran += timing_ != nullptr ? timing_->RunUntimed() : conversation_.Run(run, "later").wall;
+    }
+    progress_("check", "whose work it is was seen");
   }
 
   LoadedProblem& problem_;

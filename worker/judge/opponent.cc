@@ -10,7 +10,7 @@ namespace {
 EvaluationSettings ItsOwn(EvaluationSettings settings) {
   settings.python_candidate = settings.rival_python;
   settings.hold = settings.hold_rival;
-  settings.observe = false;  // the work policy is the candidate's
+  settings.observe = settings.watch = false;  // the work policy is the candidate's
   return settings;
 }
 

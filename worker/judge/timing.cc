@@ -182,6 +182,13 @@ double Timing::TimeCandidate(const Sets& sets) {
   return seconds;
 }
 
+double Timing::RunUntimed() {
+  const Sets sets = Pick(calls_);
+  values_.Refill(sets);
+  candidate_.Prepare(sets);
+  return candidate_.Run(sets);
+}
+
 void Timing::MeasureAsking(int count) {
   for (int i = 0; i < count; ++i) Keep(&empty_, candidate_.AskForNothing());
   for (Series& entry : series_) {

@@ -45,6 +45,8 @@ class Timing {
   void Run();                                               // throws Verdict: WRONG, CHEATED, UNMEASURABLE
   const nlohmann::json& report() const { return timing_; }  // TimingReport; null before
   std::string Reason() const;                               // one line, of a report
+  // Has the candidate run once more as it is run for time, on new values, free to go on between runs. Seconds.
+  double RunUntimed();
 
  private:
   // One baseline: who stands in the reference's place, and the pairs.

@@ -847,8 +847,11 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   };
   std::optional<WorkWatch> watch;
   const auto end_watch = [&] {
-    if (watch.has_value()) code.watched = watch->Finish();
+    if (!watch.has_value()) return;
+    code.watched = watch->Finish();
     watch.reset();
+    // What was in memory only for the time of a call is seen where it ran.
+    for (const auto& [mapped, seconds] : code.watched->seconds) code.after.insert(mapped);
   };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
     if (name != stage) {

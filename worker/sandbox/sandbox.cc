@@ -729,7 +729,7 @@ const Ending& SandboxedProcess::Wait() {
 
 std::vector<pid_t> SandboxedProcess::Pids() const {
   std::vector<pid_t> pids = cgroup_->Pids();
-  if (pids.empty() && inner_pid_ > 0) pids.push_back(inner_pid_);
+  if (pids.empty() && inner_pid_ > 0) SumProcesses(inner_pid_, !host_->bwrap().empty(), &pids);
   return pids;
 }
 

@@ -171,7 +171,7 @@ class SandboxedProcess {
   absl::StatusOr<std::string> ReadTmpFile(const std::string& path, int64_t max_bytes);
 
   pid_t pid() const { return inner_pid_; }  // pid 1 of the sandbox, seen from here
-  // All processes inside, seen from here; pid 1 alone where there is no control group.
+  // All processes inside, seen from here. Without a control group a walk of /proc.
   std::vector<pid_t> Pids() const;
 
  private:
