@@ -309,7 +309,7 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
             return built("        return self.norm(a[0])", "[torch.randn(64, 16)]",
                          f"        self.norm = torch.nn.BatchNorm1d(16)\n{more}        self.train({training})\n")
         found = self.findings(norm(False))["trivial-parameters"]
-        assert found["serious"] is False and "a kernel that ignores them passes" in found["what"], found
+        assert found["serious"] is False and "a ModelNew that ignores them passes" in found["what"], found
         for name in ("norm.weight (1)", "norm.bias (0)", "norm.running_mean (0)", "norm.running_var (1)"):
             assert name in found["what"], found
         # In training mode the statistics are not read.

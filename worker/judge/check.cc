@@ -33,13 +33,6 @@ constexpr double kMostNoise = 0.5;
 
 constexpr char kHidden[] = "[a shape that is held out]";
 
-bool AllFinite(const std::vector<at::Tensor>& tensors) {
-  for (const at::Tensor& tensor : tensors) {
-    if ((tensor.is_floating_point() || tensor.is_complex()) && !at::isfinite(tensor).all().item<bool>()) return false;
-  }
-  return true;
-}
-
 at::Tensor At(const std::vector<at::Tensor>& tensors, std::size_t i) {
   return i < tensors.size() ? tensors[i] : at::Tensor();
 }
@@ -197,6 +190,7 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   if (!failure.empty()) {
     first_failing_ = trial;
     outputs_ = outputs;
+    if (varied_) failure += "; parameters have other values in each evaluation than as they were built";
     if (!given) {
       failure = std::string("on ") + Word(current_->distribution) + " inputs (" + current_->how + ") " + failure +
                 ". It was right on all " + std::to_string(outcomes_.front().passed) +

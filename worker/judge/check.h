@@ -46,6 +46,9 @@ class Check {
   void Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               int trial);
 
+  // The reference's parameters are not as they were built: said of what is wrong.
+  void ParametersVaried() { varied_ = true; }
+
   int trials() const { return trials_; }
   nlohmann::json Report() const;                                       // CorrectnessReport
   const nlohmann::json& work() const { return work_; }                 // WorkReport of the observed call; null = none
@@ -74,7 +77,7 @@ class Check {
   DeviceOps& ops_;
   const EvaluationSettings& settings_;
   Rule rule_;
-  bool high_fits_;
+  bool high_fits_, varied_ = false;
   std::vector<std::string> paths_;
   nlohmann::json work_;
   int trials_ = 0, trials_passed_ = 0, first_failing_ = 0;

@@ -242,4 +242,11 @@ Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {
   return CompareOnHost(tensors, rule);
 }
 
+bool AllFinite(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if ((tensor.is_floating_point() || tensor.is_complex()) && !at::isfinite(tensor).all().item<bool>()) return false;
+  }
+  return true;
+}
+
 }  // namespace grove::judge

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "worker/judge/compare.h"
 
 namespace grove::judge {
@@ -22,5 +24,8 @@ struct ComparedTensors {
 bool Stepped(const at::Tensor& output);
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
+
+// Neither NaN nor infinity in any of them.
+bool AllFinite(const std::vector<at::Tensor>& tensors);
 
 }  // namespace grove::judge

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "worker/judge/check.h"
+#include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/opponent.h"
@@ -25,6 +27,8 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+// Parameters of more bytes stay as built: they are kept twice while they are varied.
+constexpr std::int64_t kMostVaried = std::int64_t{512} << 20;
 // Of watching whose work it is: seconds and runs at least, seconds at most; where nothing was timed, also seconds,
 // calls and bytes of results of a run.
 constexpr double kWatch = 0.6, kWatchMost = 6, kWatchRun = 20e-3, kWatchCalls = 1000;
@@ -145,14 +149,13 @@ class Evaluator {
     // four times the problem's bytes (shared, pristine, expected, copied out). Without room for both the reference as
     // written is compared with.
     high_fits_ = ops_.free_bytes() / (opponent_ != nullptr ? 12 : 8) > problem_.bytes;
+    VaryParameters();
     arena_.SetParameters(reference_.Parameters());
     // The first draw of every shape set says how large slots are.
     for (std::size_t set = 0; set < reference_.ShapeSets(); ++set) {
       reference_.SelectShapeSet(set);
       std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
-      auto call = reference_.Prepare(leaves, Mode::kEager);
-      call->Run();
-      std::vector<at::Tensor> outputs = call->Outputs();
+      std::vector<at::Tensor> outputs = OutputsOf(leaves);
       if (set == 0) {
         timed_slots_ = settings_.skip_timing
                            ? 1
@@ -161,6 +164,7 @@ class Evaluator {
         if (opponent_ != nullptr) opponent_->arena().Add(timed_slots_, 0, leaves, outputs);
         if (!settings_.skip_timing) values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_);
         check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits_);
+        if (varied_.reference != nullptr) check_->ParametersVaried();
       } else {
         arena_.Add(1, set, leaves, outputs);
         if (opponent_ != nullptr) opponent_->arena().Add(1, set, leaves, outputs);
@@ -180,6 +184,38 @@ class Evaluator {
     if (candidate_ != nullptr) candidate_->LearnAsking(timed_slots_, Between(problem_, ops_));
     arena_.Open(&conversation_, open);
   }
+
+  std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves) {
+    auto call = reference_.Prepare(leaves, Mode::kEager);
+    call->Run();
+    return call->Outputs();
+  }
+
+  // A kernel that ignores its parameters, because they are ones and zeros as built, or that has them in its text, is
+  // wrong for a trained module. Native kernels get the parameters from the judge, so that they can have other values in
+  // each evaluation; a ModelNew makes its own, and may make more of them while it does.
+  void VaryParameters() {
+    if (settings_.python_candidate || (opponent_ != nullptr && settings_.rival_python)) return;
+    std::int64_t bytes = 0;
+    for (const auto& [name, tensor] : reference_.Parameters()) bytes += static_cast<std::int64_t>(tensor.nbytes());
+    if (bytes == 0 || bytes > kMostVaried || !reference_.VaryParameters(SecretSeed())) return;
+    varied_.reference = &reference_;
+    // Not where they make no sense: a root of what is negative now.
+    try {
+      if (AllFinite(OutputsOf(reference_.Draw(SecretSeed())))) return;
+    } catch (const ProblemError&) {
+    }
+    varied_.Restore();
+  }
+
+  // Varied parameters are the reference's until the evaluation ends, however it does.
+  struct Varied {
+    Reference* reference = nullptr;
+    void Restore() {
+      if (reference != nullptr) std::exchange(reference, nullptr)->RestoreParameters();
+    }
+    ~Varied() { Restore(); }  // a judge that cannot restore them is of no use: it ends
+  };
 
   // Runs calls for a while, so that the worker can see from outside in whose code they spend their time
   // (worker/pipeline/work_watch.h). Its progress frames say when. After timing, and in runs like those that were timed:
@@ -213,6 +249,7 @@ class Evaluator {
 
   LoadedProblem& problem_;
   Reference& reference_;
+  Varied varied_;
   DeviceOps& ops_;
   const EvaluationSettings& settings_;
   const Progress& progress_;

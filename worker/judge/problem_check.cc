@@ -437,7 +437,9 @@ class Checker {
     Find("trivial-parameters", false,
          (count == 1 ? "all elements of a parameter are alike as built: "
                      : "all elements of each of these parameters are alike as built: ") +
-             names + "; a kernel that ignores them passes, and would be wrong for a trained module",
+             names +
+             "; a ModelNew that ignores them passes, and would be wrong for a trained module (native kernels get other "
+             "values)",
          "draw them in __init__ (torch.nn.init.normal_, a running variance by uniform_(0.5, 2))");
   }
 

@@ -69,6 +69,10 @@ class Reference {
 
   // Parameters and buffers in state_dict order; contiguous, on the device.
   virtual const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const = 0;
+  // Gives what training would change other values: from here on calls use them and Parameters() holds them, until
+  // RestoreParameters(). False: there is nothing to vary. Calls that were prepared before must not be run after.
+  virtual bool VaryParameters(std::uint64_t seed) = 0;
+  virtual void RestoreParameters() = 0;  // as built
   // The tensors that calls really use: what a trace must know by name. Parameters() may be copies of them.
   virtual std::vector<at::Tensor> LiveParameters() const {
     std::vector<at::Tensor> live;

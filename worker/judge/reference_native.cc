@@ -336,6 +336,20 @@ class NativeReference : public Reference {
   }
 
   const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const override { return parameters_; }
+  // Drawn anew, by the file's own distributions.
+  bool VaryParameters(std::uint64_t seed) override {
+    if (built_.empty()) {
+      for (const auto& [name, tensor] : parameters_) built_.push_back(tensor.clone());
+    }
+    auto generator = at::detail::createCPUGenerator(seed);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      parameters_[i].second.copy_(DrawTensor(parameter_specs_[i], parameter_specs_[i].shape, generator));
+    }
+    return !parameters_.empty();
+  }
+  void RestoreParameters() override {
+    for (std::size_t i = 0; i < built_.size(); ++i) parameters_[i].second.copy_(built_[i]);
+  }
   std::vector<std::string> OutputPaths() const override { return paths_; }
   std::string InitPickle() const override { return ""; }
   Rule DefaultRule() const override { return rule_; }
@@ -456,6 +470,7 @@ class NativeReference : public Reference {
   std::shared_ptr<torch::jit::CompilationUnit> unit_;
   torch::jit::Function* function_ = nullptr;
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
+  std::vector<at::Tensor> built_;  // parameters_ as first drawn, once they were varied
   std::vector<std::string> paths_;
   nlohmann::json structure_;
 };

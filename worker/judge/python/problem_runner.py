@@ -25,6 +25,7 @@ class Runner:
         self.paths = None
         self.double_model = None
         self.compiled = None
+        self.built_state = None
         self.draw_on_device = cuda
         label = f"{name or 'problem'}.py"
         try:
@@ -113,6 +114,45 @@ class Runner:
     def live_state(self):
         """The model's own tensors, in the order of state()."""
         return [v for v in self.model.state_dict(keep_vars=True).values() if isinstance(v, torch.Tensor)]
+
+    def vary(self, seed):
+        """Trainable parameters as training might have left them; state() has them, too. False: there are none.
+
+        Where all elements are alike (the ones and zeros of a normalisation) a tenth of a normal draw is added, in units
+        of the value or of 1; else each element is multiplied by 1 + a tenth of one, so that zeros stay zeros.
+        """
+        trainable = [p for p in self.model.parameters()
+                     if p.requires_grad and p.numel() > 0 and (p.is_floating_point() or p.is_complex())]
+        if not trainable:
+            return False
+        if self.built_state is None:
+            self.built_state = {name: value.clone() for name, value in self.initial_state.items()}
+        generator = torch.Generator(device=self.device)
+        generator.manual_seed(seed)
+        with torch.no_grad():
+            for parameter in trainable:
+                wide = torch.float64 if parameter.dtype in (torch.float64, torch.complex128) else torch.float32
+                noise = 0.1 * torch.randn(parameter.shape, generator=generator, device=self.device, dtype=wide)
+                first = parameter.reshape(-1)[0]
+                if bool((parameter == first).all()):
+                    parameter.copy_(parameter + noise * max(float(first.abs()), 1.0))
+                else:
+                    parameter.copy_(parameter * (1 + noise))
+            for name, value in self.model.state_dict().items():
+                if isinstance(value, torch.Tensor):
+                    self.initial_state[name].copy_(value)
+        self.double_model = None
+        return True
+
+    def unvary(self):
+        """The state as built."""
+        if self.built_state is None:
+            return
+        with torch.no_grad():
+            for name, value in self.built_state.items():
+                self.initial_state[name].copy_(value)
+        self.restore()
+        self.double_model = None
 
     def init_pickle(self):
         try:

@@ -212,6 +212,13 @@ class PythonReference : public Reference {
   }
 
   const std::vector<std::pair<std::string, at::Tensor>>& Parameters() const override { return parameters_; }
+  // parameters_ are the runner's own tensors.
+  bool VaryParameters(std::uint64_t seed) override {
+    Object varied =
+        Checked(PyObject_CallMethod(runner_.get(), "vary", "K", static_cast<unsigned long long>(seed >> 1)));
+    return PyObject_IsTrue(varied.get()) == 1;
+  }
+  void RestoreParameters() override { Checked(PyObject_CallMethod(runner_.get(), "unvary", nullptr)); }
   std::vector<at::Tensor> LiveParameters() const override {
     std::vector<at::Tensor> live;
     Object list = Checked(PyObject_CallMethod(runner_.get(), "live_state", nullptr));
