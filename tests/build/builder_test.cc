@@ -300,6 +300,11 @@ TEST_CASE("load_inline of a KernelBench candidate is built ahead and comes from 
   const BuildOutcome left =
       bench.Build("import os, torch.utils.cpp_extension\nos._exit(0)\n", v1::CANDIDATE_FORMAT_KERNELBENCH);
   CHECK(left.verdict == v1::VERDICT_BUILD_FAILED);
+  // The log says nothing of it, so that the cache must know the reason by itself.
+  const BuildOutcome left_again =
+      bench.Build("import os, torch.utils.cpp_extension\nos._exit(0)\n", v1::CANDIDATE_FORMAT_KERNELBENCH);
+  CHECK(left_again.report.cached());
+  CHECK(left_again.reason == left.reason);
 }
 
 TEST_CASE("An extension built with the small headers does to the letter what one built with PyTorch's own does",

@@ -17,8 +17,9 @@
 namespace grove::build {
 namespace {
 
-// "GROVEB1\n", SHA-256 of the rest in hex, then length-prefixed parts: report, then (key, name, content) per object.
-constexpr absl::string_view kMagic = "GROVEB1\n";
+// "GROVEB2\n", SHA-256 of the rest in hex, then length-prefixed parts: report, reason, then (key, name, content) per
+// object.
+constexpr absl::string_view kMagic = "GROVEB2\n";
 constexpr size_t kHashLength = 64;
 constexpr int64_t kMaxEntryBytes = int64_t{1} << 30;
 
@@ -50,6 +51,8 @@ std::optional<CachedBuild> Parse(absl::string_view text) {
   if (!TakePart(&text, &part) || !build.report.ParseFromArray(part.data(), static_cast<int>(part.size()))) {
     return std::nullopt;
   }
+  if (!TakePart(&text, &part)) return std::nullopt;
+  build.reason = std::string(part);
   while (!text.empty()) {
     absl::string_view key, name, content;
     if (!TakePart(&text, &key) || !TakePart(&text, &name) || !TakePart(&text, &content)) return std::nullopt;
@@ -113,6 +116,7 @@ absl::Status BuildCache::Put(const std::string& key, const CachedBuild& build) {
   if (!IsSha256Hex(key)) return absl::InvalidArgumentError("a cache key is 64 hex digits");
   std::string body;
   AppendPart(&body, build.report.SerializeAsString());
+  AppendPart(&body, build.reason);
   for (const BuiltObject& object : build.objects) {
     AppendPart(&body, object.key);
     AppendPart(&body, object.name);

@@ -21,6 +21,7 @@ struct BuiltObject {
 
 struct CachedBuild {
   v1::BuildReport report;  // ok, or a compiler error: never a time-out or a fault of the machine
+  std::string reason;      // of one that is not ok, in a line; the log need not have it
   std::vector<BuiltObject> objects;
 };
 

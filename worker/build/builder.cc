@@ -346,7 +346,7 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
     outcome.objects = std::move(cached->objects);
     if (!outcome.report.ok()) {
       outcome.verdict = v1::VERDICT_BUILD_FAILED;
-      outcome.reason = FirstError(outcome.report.log());
+      outcome.reason = std::move(cached->reason);
     }
     return outcome;
   }
@@ -364,7 +364,7 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
   const bool by_compiler =
       outcome->report.ok() || (outcome->verdict == v1::VERDICT_BUILD_FAILED && outcome->fault.signal() == 0);
   if (by_compiler) {
-    CachedBuild entry{outcome->report, outcome->objects};
+    CachedBuild entry{outcome->report, outcome->reason, outcome->objects};
     if (absl::Status status = cache_.Put(key, entry); !status.ok()) {
       LogWarning("build", "not cached: ", std::string(status.message()));
     }
