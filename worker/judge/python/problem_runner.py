@@ -119,11 +119,14 @@ class Runner:
         """Trainable parameters as training might have left them; state() has them, too. False: there are none.
 
         Where all elements are alike (the ones and zeros of a normalisation) a tenth of a normal draw is added, in units
-        of the value or of 1; else each element is multiplied by 1 + a tenth of one, so that zeros stay zeros.
+        of the value or of 1; else each element is multiplied by 1 + a tenth of one, so that zeros stay zeros. Running
+        statistics that normalisations read: the mean plus a tenth of a draw, the variance times e to such a one.
         """
         trainable = [p for p in self.model.parameters()
                      if p.requires_grad and p.numel() > 0 and (p.is_floating_point() or p.is_complex())]
-        if not trainable:
+        running = [m for m in self.model.modules() if isinstance(m, torch.nn.modules.batchnorm._NormBase)
+                   and not m.training and m.running_mean is not None]
+        if not trainable and not running:
             return False
         if self.built_state is None:
             self.built_state = {name: value.clone() for name, value in self.initial_state.items()}
@@ -138,6 +141,10 @@ class Runner:
                     parameter.copy_(parameter + noise * max(float(first.abs()), 1.0))
                 else:
                     parameter.copy_(parameter * (1 + noise))
+            for norm in running:
+                shape = norm.running_mean.shape
+                norm.running_mean.add_(0.1 * torch.randn(shape, generator=generator, device=self.device))
+                norm.running_var.mul_((0.1 * torch.randn(shape, generator=generator, device=self.device)).exp())
             for name, value in self.model.state_dict().items():
                 if isinstance(value, torch.Tensor):
                     self.initial_state[name].copy_(value)
