@@ -292,7 +292,9 @@ void Timing::Run() {
   const double longest = kLongest * settings_.max_time;
   while (pairs_ < settings_.max_samples) {
     const double spent = Since(begin_) - values_.drawing() + drawn_;
-    const bool enough = static_cast<int>(series_[0].other.size()) >= settings_.min_samples;
+    // On a busy machine asking may take longer than a run: such a pair says nothing, and another one is made.
+    const bool enough = static_cast<int>(series_[0].other.size()) >= settings_.min_samples &&
+                        static_cast<int>(CallTimes(series_[0], Asking()).other.size()) >= settings_.min_samples;
     // What is left of run_wall_seconds is for what comes after; the judge's own work has taken of it, too.
     if (candidate_.conversation().Left() < kLeft * settings_.run_wall) break;
     if (spent >= longest || (enough && spent >= settings_.max_time)) break;
@@ -321,7 +323,7 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
-  const double asking = candidate_.Asking(Median(empty_), runs_.empty() ? 0 : Median(runs_));
+  const double asking = Asking();
   CheckClaims(asking);
   CheckAsking(asking);
   Report(asking);
@@ -596,6 +598,31 @@ void Timing::CheckAsking(double asking) {
   Cheated(text, Median(claims_) / longer, (run - asking) / longer);
 }
 
+double Timing::Asking() const { return candidate_.Asking(Median(empty_), runs_.empty() ? 0 : Median(runs_)); }
+
+Timing::Times Timing::CallTimes(const Series& series, double asking) const {
+  const double its = Median(series.other_empty);
+  const double empty = series.rival != nullptr
+                           ? series.rival->Asking(its, series.other.empty() ? 0 : Median(series.other))
+                           : its + series.first;
+  // By the middle of all runs: who is late in more than half of them has it in every one, and a wait for the
+  // processor in a few is nobody's.
+  const double late = series.late.empty() ? 0 : Median(series.late);
+  const double other_late = series.other_late.empty() ? 0 : Median(series.other_late);
+  Times times;
+  for (std::size_t i = 0; i < series.other.size(); ++i) {
+    const double theirs = (series.other[i] + other_late - empty) / static_cast<double>(series.calls);
+    const double mine = (series.candidate[i] + late - asking) / static_cast<double>(calls_);
+    if (!(theirs > 0) || !(mine > 0)) {
+      ++times.unresolved;
+      continue;
+    }
+    times.other.push_back(theirs);
+    times.candidate.push_back(mine);
+  }
+  return times;
+}
+
 void Timing::Report(double asking) {
   const double sampling = Since(begin_), calls = static_cast<double>(calls_);
   json baselines = json::array();
@@ -607,25 +634,9 @@ void Timing::Report(double asking) {
       baselines.push_back(item);
       continue;
     }
-    const double its = Median(entry.other_empty);
-    const double empty = entry.rival != nullptr
-                             ? entry.rival->Asking(its, entry.other.empty() ? 0 : Median(entry.other))
-                             : its + entry.first;
-    // By the middle of all runs: who is late in more than half of them has it in every one, and a wait for the
-    // processor in a few is nobody's.
-    const double late = entry.late.empty() ? 0 : Median(entry.late);
-    const double other_late = entry.other_late.empty() ? 0 : Median(entry.other_late);
-    std::vector<double> other, candidate;
-    for (std::size_t i = 0; i < entry.other.size(); ++i) {
-      const double theirs = (entry.other[i] + other_late - empty) / static_cast<double>(entry.calls);
-      const double mine = (entry.candidate[i] + late - asking) / calls;
-      if (!(theirs > 0) || !(mine > 0)) {
-        Discard("shorter than the judge's clock resolves");
-        continue;
-      }
-      other.push_back(theirs);
-      candidate.push_back(mine);
-    }
+    const Times times = CallTimes(entry, asking);
+    const std::vector<double>&other = times.other, &candidate = times.candidate;
+    if (times.unresolved > 0) discards_["shorter than the judge's clock resolves"] += times.unresolved;
     if (static_cast<int>(other.size()) < std::min(settings_.min_samples, settings_.max_samples) &&
         (&entry == &series_[0] || other.empty())) {
       int discarded = 0;

@@ -90,6 +90,13 @@ class Timing {
   void BeginAnew();
   nlohmann::json StateOfDevice() const;
   void Discard(const std::string& reason) { ++discards_[reason]; }
+  // Seconds of a call on the other side and on the candidate's, of the pairs that the clock resolves.
+  struct Times {
+    std::vector<double> other, candidate;
+    int unresolved = 0;  // pairs in which asking took longer than the run
+  };
+  Times CallTimes(const Series& series, double asking) const;
+  double Asking() const;  // of the candidate's runs, as it is known now
   void CheckClaims(double asking);
   void CheckAsking(double asking);
   [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);

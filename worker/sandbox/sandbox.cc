@@ -835,8 +835,9 @@ void SandboxedProcess::Supervise() {
     tick = share > kFilling ? std::min(spec_.tick, kFillingTick) : spec_.tick;
     // The first of these that holds names the limit: memory before the rest, because an OOM kill looks like a crash.
     if (usage.oom_kills > 0 || over_memory) {
+      // What the kernel refused was beyond the limit, and is in none of its counts.
       hit(spec_.names.memory, static_cast<double>(bounds.memory_bytes),
-          static_cast<double>(std::max(ending.memory_peak_bytes, usage.memory_bytes)));
+          static_cast<double>(std::max({ending.memory_peak_bytes, usage.memory_bytes, bounds.memory_bytes})));
     }
     if (usage.pids_refused > 0 && bounds.processes > 0) {
       hit(spec_.names.processes, bounds.processes, bounds.processes + 1.0);
