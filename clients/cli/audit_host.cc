@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 
 namespace grove::cli {
@@ -101,9 +102,9 @@ AuditHost::~AuditHost() {
 }
 
 std::vector<std::string> AuditHost::Traces(absl::Duration patience) const {
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = SteadyNow() + patience;
   std::vector<std::string> found = Processes();
-  while (!found.empty() && absl::Now() < deadline) {
+  while (!found.empty() && SteadyNow() < deadline) {
     absl::SleepFor(absl::Milliseconds(20));
     found = Processes();
   }

@@ -124,7 +124,9 @@ void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome) {
   if (!outcome->traces.empty()) {
     outcome->why = absl::StrJoin(outcome->traces, "; ");
   } else if (!listed && !((correct || no_figure) && expect.gains_nothing)) {
-    outcome->by_chance = no_figure || verdict == v1::VERDICT_TIMED_OUT;
+    // Who was to gain nothing may be accused of its times alone, and one that is not rewarded gains nothing.
+    outcome->by_chance =
+        no_figure || verdict == v1::VERDICT_TIMED_OUT || (expect.gains_nothing && verdict == v1::VERDICT_CHEATED);
     outcome->why = absl::StrCat("must be ", VerdictNames(expect));
   } else if (verdict == v1::VERDICT_CHEATED && result.fault().evidence().empty()) {
     outcome->why = "CHEATED without evidence proves nothing";

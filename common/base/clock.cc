@@ -4,6 +4,8 @@
 
 namespace grove {
 
+absl::Time SteadyNow() { return absl::UnixEpoch() + SystemClock::Get().Monotonic(); }
+
 SystemClock& SystemClock::Get() {
   static SystemClock* clock = new SystemClock;
   return *clock;

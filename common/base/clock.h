@@ -7,6 +7,10 @@
 
 namespace grove {
 
+// For limits and for how long something took: it goes on evenly when the wall clock is set. Only differences of it mean
+// anything.
+absl::Time SteadyNow();
+
 // Thread-safe.
 class Clock {
  public:

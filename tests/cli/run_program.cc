@@ -72,7 +72,7 @@ ProgramResult Program::Wait() {
 std::string Program::Err() const { return Read(dir_ + "/err"); }
 
 bool Program::WaitForErr(const std::string& text) const {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (Err().find(text) == std::string::npos) {
     if (absl::Now() > deadline) return false;
     absl::SleepFor(absl::Milliseconds(5));

@@ -214,7 +214,7 @@ TEST_CASE("An evaluation whose workers are lost time and again is unmeasurable, 
   const std::string port_file = scene.Path("port");
   const auto coordinator =
       scene.Start({Program("grove-coordinator"), "--data", scene.data(), "--listen", "127.0.0.1:0", "--port-file",
-                   port_file, "--heartbeat-seconds", "0.2", "--lease-seconds", "1", "--max-attempts", "1"});
+                   port_file, "--heartbeat-seconds", "0.2", "--lease-seconds", "10", "--max-attempts", "1"});
   REQUIRE(Eventually([&] { return !ReadText(port_file).empty() || !coordinator->Running(); }));
   REQUIRE(coordinator->Running());
   const std::string address = ReadText(port_file);

@@ -184,7 +184,7 @@ std::vector<std::string> Candidates(Scene& scene) {
 std::vector<std::string> Eval(Scene& scene, const std::string& key) {
   std::vector<std::string> words = {"eval", TestCase("relu.py")};
   for (const std::string& file : Candidates(scene)) words.push_back(file);
-  words.insert(words.end(), {"--limit", "call_wall_seconds=1", "--idempotency-key", key, "--json"});
+  words.insert(words.end(), {"--limit", "call_wall_seconds=5", "--idempotency-key", key, "--json"});
   return Quick(words);
 }
 

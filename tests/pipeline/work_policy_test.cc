@@ -203,5 +203,34 @@ TEST_CASE("Where no kernel was seen nothing is proven on a GPU", "[work]") {
   CHECK(JudgeWork(Of(v1::CANDIDATE_FORMAT_KERNELBENCH), Under(v1::WORK_POLICY_OWN_KERNELS), With({kOwn}), &result));
 }
 
+TEST_CASE("Too little seen is no innocence", "[work]") {
+  const v1::Candidate native = Of(v1::CANDIDATE_FORMAT_CPP), script = Of(v1::CANDIDATE_FORMAT_KERNELBENCH);
+  SeenCode enough = Watched({{kOwn, 0.5}});
+  CHECK_FALSE(WorkUnseen(native, enough).has_value());
+  CHECK_FALSE(WorkUnseen(script, enough).has_value());
+  // A native candidate works in its own object, so that one which was not seen there was not seen at all.
+  SeenCode absent = enough;
+  absent.after.erase(kOwn);
+  CHECK(WorkUnseen(native, absent)->find("its own object") != std::string::npos);
+  CHECK_FALSE(WorkUnseen(script, absent).has_value());
+  // Nobody looked, or too seldom.
+  SeenCode unwatched = With({kOwn});
+  CHECK(WorkUnseen(native, unwatched).has_value());
+  SeenCode seldom = Watched({{kOwn, 0.005}});
+  CHECK(WorkUnseen(script, seldom)->find("5 times") != std::string::npos);
+  SeenCode coarse = enough;
+  coarse.watched->squares = 0.5 * 0.5 / 2;  // worth two looks
+  CHECK(WorkUnseen(native, coarse).has_value());
+  coarse.watched->Add(*enough.watched);  // worth eight
+  CHECK_FALSE(SeenEnough(*coarse.watched));
+  coarse.watched->Add(*enough.watched);
+  CHECK(SeenEnough(*coarse.watched));
+  // Where the kernel does not tell, waiting longer would not help, and `how` says so.
+  SeenCode mute = With({kOwn});
+  mute.watched.emplace();
+  mute.watched->problem = "the kernel does not say where its threads stand";
+  CHECK_FALSE(WorkUnseen(script, mute).has_value());
+}
+
 }  // namespace
 }  // namespace grove::worker

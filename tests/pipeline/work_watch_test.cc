@@ -62,21 +62,30 @@ std::string Self() {
   return std::string(path, static_cast<size_t>(std::max<ssize_t>(n, 0)));
 }
 
+double All(const WatchedWork& work) {
+  double all = work.system_seconds;
+  for (const auto& [code, seconds] : work.seconds) all += seconds;
+  return all;
+}
+
 TEST_CASE("A thread that another one waits for is seen where it computes, and all goes on afterwards", "[work]") {
   Worker worker;
   REQUIRE(worker.pid() > 0);
   WatchedWork seen;
   {
-    WorkWatch watch([&] { return std::vector<pid_t>{worker.pid()}; });
-    const double from = worker.CpuSeconds();
-    for (int i = 0; i < 60'000 && worker.CpuSeconds() < from + 0.3; ++i) usleep(1000);
-    seen = watch.Finish();
+    // As often as it takes on a machine whose watcher has to wait for a processor.
+    for (int times = 0; times < 60 && !(seen.seen > 3 && All(seen) * All(seen) > 2 * seen.squares); ++times) {
+      WorkWatch watch([&] { return std::vector<pid_t>{worker.pid()}; });
+      const double from = worker.CpuSeconds();
+      for (int i = 0; i < 60'000 && worker.CpuSeconds() < from + 0.3; ++i) usleep(1000);
+      seen.Add(watch.Finish());
+    }
   }
   CHECK(worker.GoesOn());
   INFO(seen.problem);
-  double own = 0, all = seen.system_seconds;
+  double own = 0;
+  const double all = All(seen);
   for (const auto& [code, seconds] : seen.seconds) {
-    all += seconds;
     if (code.path == Self()) own += seconds;
     CHECK(code.file.inode != 0);
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/hash.h"
 #include "common/base/log.h"
@@ -252,13 +253,13 @@ std::string Builder::TorchGlue(const Note& note, double* seconds) {
   if (auto options = GlueOptions(); options.has_value()) {
     absl::Time begin = absl::InfiniteFuture();
     auto made = FindOrMakeTorchGlue(*options, options_.glue_folders, [&] {
-      begin = absl::Now();
+      begin = SteadyNow();
       const std::string what =
           "first use of load_inline on this machine: what extensions are linked with is compiled once";
       LogInfo("build", what);
       if (note) note(what);
     });
-    *seconds = std::max(0.0, absl::ToDoubleSeconds(absl::Now() - begin));
+    *seconds = std::max(0.0, absl::ToDoubleSeconds(SteadyNow() - begin));
     if (made.ok()) {
       glue_ = *made;
     } else {
@@ -351,14 +352,14 @@ absl::StatusOr<BuildOutcome> Builder::Build(const v1::Candidate& candidate, cons
     return outcome;
   }
 
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   double glue_seconds = 0;
   absl::StatusOr<BuildOutcome> outcome = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH
                                              ? BuildPython(candidate, limits, cancelled, key, note, &glue_seconds)
                                              : BuildNative(candidate, limits, cancelled, key);
   if (!outcome.ok()) return outcome;
   outcome->report.set_key(key);
-  outcome->report.set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
+  outcome->report.set_seconds(absl::ToDoubleSeconds(SteadyNow() - begin));
   // What time, memory or a fault of the machine ended says nothing of the source: only answers of the compiler are
   // kept.
   const bool by_compiler =

@@ -82,7 +82,7 @@ class Evaluator {
         if (memory_ != nullptr) memory_->Look("time");
         StageDone("time");
       }
-      if (settings_.watch && !ops_.cuda()) {
+      if (settings_.watch) {
         LetWatch();
         StageDone("work");
       }
@@ -218,8 +218,8 @@ class Evaluator {
   };
 
   // Runs calls for a while, so that the worker can see from outside in whose code they spend their time
-  // (worker/pipeline/work_watch.h). Its progress frames say when. After timing, and in runs like those that were timed:
-  // nobody knows when timing ends.
+  // (worker/pipeline/work_watch.h). After timing, and in runs like those that were timed: nobody knows when timing
+  // ends.
   void LetWatch() {
     std::vector<std::size_t> run;
     if (timing_ == nullptr) {
@@ -239,10 +239,14 @@ class Evaluator {
     progress_("work", "whose it is");
     const auto begin = Clock::now();
     const auto since = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-    double ran = 0;
     // On a busy machine it takes longer to do as much, and to be seen as often.
-    for (int runs = 0; (runs < kWatchRuns || ran < kWatch) && since() < kWatchMost; ++runs) {
-      ran += timing_ != nullptr ? timing_->RunUntimed() : conversation_.Run(run, "later").wall;
+    for (bool enough = false; !enough && since() < kWatchMost;) {
+      settings_.watch(true);
+      double ran = 0;
+      for (int runs = 0; (runs < kWatchRuns || ran < kWatch) && since() < kWatchMost; ++runs) {
+        ran += timing_ != nullptr ? timing_->RunUntimed() : conversation_.Run(run, "later").wall;
+      }
+      enough = settings_.watch(false);
     }
     progress_("check", "whose work it is was seen");
   }

@@ -406,6 +406,7 @@ class Judge {
       EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
       const bool can_hold = body.value("can_hold", false);
       if (can_hold) settings.hold = [this, &id](bool held) { return Hold(id, "candidate", held); };
+      if (body.value("can_watch", false)) settings.watch = [this, &id](bool on) { return Watch(id, on); };
       if (rival) {
         settings.rival = true;
         settings.rival_python = body.at("rival").value("kind", "native") == "python";
@@ -454,6 +455,16 @@ class Judge {
       throw std::runtime_error("the worker did not hold the candidate: " + received.error);
     }
     return received.message.body.value("ok", false);
+  }
+
+  // The worker begins to look at what the candidate of evaluation `id` runs, or ends it; then whether it saw enough.
+  bool Watch(const json& id, bool on) {
+    Say({{"type", "watch"}, {"id", id}, {"on", on}});
+    auto received = channel_.Receive(std::chrono::seconds(30));
+    if (!received.ok() || received.message.body.value("type", "") != "watched") {
+      throw std::runtime_error("the worker did not watch the candidate: " + received.error);
+    }
+    return received.message.body.value("enough", false);
   }
 
   Arguments arguments_;

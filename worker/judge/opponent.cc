@@ -10,7 +10,8 @@ namespace {
 EvaluationSettings ItsOwn(EvaluationSettings settings) {
   settings.python_candidate = settings.rival_python;
   settings.hold = settings.hold_rival;
-  settings.observe = settings.watch = false;  // the work policy is the candidate's
+  settings.observe = false;  // the work policy is the candidate's
+  settings.watch = nullptr;
   return settings;
 }
 

@@ -46,8 +46,8 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   const json cache = options.value("cache", json(0));
   if (cache == "CACHE_POLICY_WARM" || cache == 2) settings.cache = "CACHE_POLICY_WARM";
   const json work = options.value("work", json(0));
-  settings.watch = work == "WORK_POLICY_OWN_KERNELS" || work == "WORK_POLICY_LIBRARIES" || work == 2 || work == 3;
-  settings.observe = settings.watch && python_candidate;
+  settings.observe = python_candidate &&
+                     (work == "WORK_POLICY_OWN_KERNELS" || work == "WORK_POLICY_LIBRARIES" || work == 2 || work == 3);
   if (auto baselines = options.find("baselines"); baselines != options.end() && baselines->is_array()) {
     for (const json& item : *baselines) {
       std::string name = item.is_string() ? item.get<std::string>() : item == 2 ? "BASELINE_COMPILE" : "BASELINE_EAGER";

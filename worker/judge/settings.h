@@ -25,9 +25,10 @@ struct EvaluationSettings {
   bool skip_timing = false;
   bool keep_samples = false;
   std::string cache = "CACHE_POLICY_COLD";  // or "CACHE_POLICY_WARM"
-  // A work policy is to be decided: Python candidates say what did the work of the last draw, and on a CPU every
-  // candidate runs for a while longer to be looked at from outside.
-  bool observe = false, watch = false;
+  bool observe = false;  // a work policy is to be decided: Python candidates say what did the work of the last draw
+  // The worker looks from outside at what the candidate runs from now on, or no longer: whether it has seen enough by
+  // then. Empty where nobody asks whose work it is.
+  std::function<bool(bool on)> watch;
   double min_time = 0.2, max_time = 1.5;
   int min_samples = 10, max_samples = 500;
   double call_wall = 10, run_wall = 120;

@@ -14,15 +14,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kAlignment = 256;   // of every tensor in a region: as cudaMalloc aligns
-constexpr std::size_t kGuardBytes = 256;  // behind every tensor at least: finds a loop that runs over the end
+constexpr std::size_t kAlignment = 256;  // of every tensor in a region: as cudaMalloc aligns
+static_assert(kGuardBytes % kAlignment == 0, "the first tensor of a set stands behind a guard");
 constexpr unsigned char kGuard[4] = {0xC3, 0x5A, 0x96, 0x3C};
 
 std::size_t RoundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
-// The room behind the tensors of one set, as [begin, end) from the start of the block.
+// The room around the tensors of one set, as [begin, end) from the start of the block.
 std::vector<std::pair<std::size_t, std::size_t>> Gaps(const Layout& layout) {
   std::vector<std::pair<std::size_t, std::size_t>> gaps;
+  if (!layout.places.empty()) gaps.emplace_back(layout.places[0].offset - kGuardBytes, layout.places[0].offset);
   for (std::size_t i = 0; i < layout.places.size(); ++i) {
     const std::size_t begin = layout.places[i].offset + layout.places[i].bytes;
     gaps.emplace_back(begin, i + 1 < layout.places.size() ? layout.places[i + 1].offset : layout.bytes);
@@ -216,14 +217,15 @@ void Arena::Spoil(Slot* slot) {
   slot->spoiled = true;
 }
 
-// The room behind every tensor must hold what was put there.
+// The room around every tensor must hold what was put there.
 bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled& spoiled) {
   if (layout.places.empty()) return true;
   for (const auto& [begin, end] : Gaps(layout)) {
     std::vector<char> bytes(end - begin);
     ops_.ToHost(bytes.data(), block->data() + begin, bytes.size());
     for (std::size_t at = 0; at < bytes.size(); ++at) {
-      if (spoiled.step != 0 && (begin + at - spoiled.phase) % spoiled.step < kSpoilBytes) continue;
+      const bool may_be_spoiled = spoiled.step != 0 && begin + at >= spoiled.phase;
+      if (may_be_spoiled && (begin + at - spoiled.phase) % spoiled.step < kSpoilBytes) continue;
       if (static_cast<unsigned char>(bytes[at]) != kGuard[(begin + at) % sizeof kGuard]) return false;
     }
   }

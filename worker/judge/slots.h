@@ -24,10 +24,13 @@ struct Place {
   std::vector<std::int64_t> shape;
 };
 
-// Where tensors stand in one region, with room between them.
+// In front of the first tensor of a set, and behind every one at least: finds a loop that runs over an end.
+inline constexpr std::size_t kGuardBytes = 256;
+
+// Where tensors stand in one region, with room around them.
 struct Layout {
   std::vector<Place> places;
-  std::size_t bytes = 0;
+  std::size_t bytes = kGuardBytes;
   void Add(const at::Tensor& tensor);
 };
 Layout LayoutOf(const std::vector<Leaf>& leaves);

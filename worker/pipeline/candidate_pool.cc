@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "worker/sandbox/limits.h"
 
 namespace grove::worker {
@@ -196,13 +197,13 @@ absl::StatusOr<PreparedCandidate> CandidatePool::Take(bool python, const v1::Lim
     if (!started.ok()) return started.status();
     prepared = *std::move(started);
   }
-  const absl::Time deadline = absl::Now() + kReadyTimeout;
+  const absl::Time deadline = SteadyNow() + kReadyTimeout;
   for (;;) {
     pollfd one{prepared.judge_end.fd(), POLLIN, 0};
     const int ready = poll(&one, 1, 50);
     if (ready > 0 && (one.revents & POLLIN) != 0) break;
     const bool ended = prepared.process->Ended();
-    if (ended || absl::Now() > deadline || (ready > 0 && (one.revents & (POLLHUP | POLLERR)) != 0)) {
+    if (ended || SteadyNow() > deadline || (ready > 0 && (one.revents & (POLLHUP | POLLERR)) != 0)) {
       prepared.process->Kill();
       const sandbox::Ending& ending = prepared.process->Wait();
       std::string words = ending.err.substr(0, 2000);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "worker/pipeline/candidate_pool.h"
 #include "worker/pipeline/verdict.h"
 
@@ -99,14 +100,14 @@ JudgeAnswer JudgeProcess::Died(const std::string& what) {
 }
 
 JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
-                                const Cancelled& cancelled, const Hold& hold, const Hold& hold_rival) {
+                                const Cancelled& cancelled, const Contestant* candidate, const Contestant* rival) {
   for (;;) {
     if (cancelled && cancelled()) {
       broken_ = true;  // whatever it says from now on belongs to a request that nobody waits for
       process_->Kill();
       return {JudgeAnswer::Kind::kInfrastructure, {}, "cancelled"};
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now > deadline) return Died("the judge did not answer in time");
     // Short waits, so that a cancellation is seen.
     const absl::Duration wait = std::min<absl::Duration>(deadline - now, absl::Milliseconds(100));
@@ -121,10 +122,15 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       if (on_progress) on_progress(RepairUtf8(TextOf(body, "stage"), 64), RepairUtf8(TextOf(body, "detail"), 256));
       continue;
     }
-    if (type == "hold" && hold) {
+    if (type == "watch" && candidate != nullptr && candidate->watch) {
+      const bool enough = candidate->watch(body.value("on", nlohmann::json(false)) == true);
+      if (channel_.Send({{"type", "watched"}, {"id", id}, {"enough", enough}})) return Died("the judge took no answer");
+      continue;
+    }
+    if (type == "hold" && candidate != nullptr && candidate->hold) {
       const bool held = body.value("held", nlohmann::json(false)) == true;
-      const Hold& one = TextOf(body, "who") == "rival" ? hold_rival : hold;
-      const bool done = one && one(held);
+      const Contestant* who = TextOf(body, "who") == "rival" ? rival : candidate;
+      const bool done = who != nullptr && who->hold && who->hold(held);
       // Letting go is not answered: the judge's clock runs, and it waits for the candidate's own answer.
       if (held && channel_.Send({{"type", "held"}, {"id", id}, {"ok", done}})) return Died("the judge took no answer");
       continue;
@@ -154,7 +160,7 @@ JudgeAnswer JudgeProcess::Load(const v1::Problem& problem, const v1::EvaluationO
           {{"type", "load"}, {"id", id}, {"problem", *problem_json}, {"options", *options_json}, {"check", check}})) {
     return Died(absl::StrCat("the judge took no problem: ", *error));
   }
-  return Await(id, "loaded", absl::Now() + absl::Seconds(load_seconds_) + kLoadGrace, on_progress, cancelled);
+  return Await(id, "loaded", SteadyNow() + absl::Seconds(load_seconds_) + kLoadGrace, on_progress, cancelled);
 }
 
 JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestant> rival,
@@ -169,6 +175,7 @@ JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestan
                          {"id", id},
                          {"candidate", {{"kind", candidate.python ? "python" : "native"}}},
                          {"can_hold", can_hold},
+                         {"can_watch", candidate.watch != nullptr},
                          {"options", *options_json}};
   if (rival.has_value()) {
     body["rival"] = {{"kind", rival->python ? "python" : "native"}};
@@ -179,8 +186,7 @@ JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestan
   }
   candidate.channel.Close();
   if (rival.has_value()) rival->channel.Close();
-  return Await(id, "result", deadline, on_progress, cancelled, candidate.hold,
-               rival.has_value() ? rival->hold : Hold());
+  return Await(id, "result", deadline, on_progress, cancelled, &candidate, rival.has_value() ? &*rival : nullptr);
 }
 
 JudgeAnswer JudgeProcess::Rates(double max_seconds, absl::Time deadline, const OnProgress& on_progress,

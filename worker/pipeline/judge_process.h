@@ -42,11 +42,15 @@ class JudgeProcess {
   using Cancelled = std::function<bool()>;
   using Hold = std::function<bool(bool held)>;  // stops the candidate or lets it go on; whether it did
 
+  // Looks at what the candidate runs from now on, or no longer: whether enough was seen.
+  using Watch = std::function<bool(bool on)>;
+
   // A candidate, or its rival, that is ready to talk.
   struct Contestant {
     bool python = false;
     wire::Channel channel;
-    Hold hold;  // empty = it runs all the time
+    Hold hold;    // empty = it runs all the time
+    Watch watch;  // of the candidate, where it matters whose work it is
   };
 
   // Starts it and waits for its hello. INTERNAL with its last words when it does not come.
@@ -70,7 +74,8 @@ class JudgeProcess {
  private:
   JudgeProcess() = default;
   JudgeAnswer Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
-                    const Cancelled& cancelled, const Hold& hold = nullptr, const Hold& hold_rival = nullptr);
+                    const Cancelled& cancelled, const Contestant* candidate = nullptr,
+                    const Contestant* rival = nullptr);
   JudgeAnswer Died(const std::string& what);
 
   std::unique_ptr<sandbox::SandboxedProcess> process_;

@@ -22,6 +22,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/hash.h"
 #include "common/base/log.h"
@@ -104,7 +105,7 @@ struct Work {
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
   std::vector<std::pair<std::string, double>> stages;
-  absl::Time submitted = absl::Now(), ready = absl::Now();  // for the device
+  absl::Time submitted = SteadyNow(), ready = SteadyNow();  // for the device
 };
 
 absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
@@ -247,7 +248,7 @@ class PipelineImpl : public Pipeline {
   PipelineStats stats_;
   std::map<std::string, int64_t> verdicts_;
   std::map<std::string, std::vector<double>> stage_seconds_;
-  SlotClock slot_clock_{absl::Now()};
+  SlotClock slot_clock_{SteadyNow()};
   bool slot_idle_ = true;
 
   std::vector<std::thread> threads_running_;
@@ -444,7 +445,7 @@ PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue, absl::Time 
   if (until == absl::InfiniteFuture()) {
     changed_.wait(lock, ready);
   } else {
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(std::max(until - absl::Now(), absl::ZeroDuration())), ready);
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(std::max(until - SteadyNow(), absl::ZeroDuration())), ready);
   }
   if (stopping_ || queue->empty()) return nullptr;
   WorkPtr work = queue->front();
@@ -522,17 +523,17 @@ void PipelineImpl::SetSlot(const std::string& state) {
 
 void PipelineImpl::EnterSlot(const std::string& state) {
   std::lock_guard<std::mutex> lock(mutex_);
-  slot_clock_.Enter(state, absl::Now());
+  slot_clock_.Enter(state, SteadyNow());
 }
 
 void PipelineImpl::ShowIdleLocked() {
   if (!slot_idle_ || slot_clock_.state() == "quarantined") return;
   const char* state = running_.empty() ? "no_work" : "awaiting_build";
-  if (slot_clock_.state() != state) slot_clock_.Enter(state, absl::Now());
+  if (slot_clock_.state() != state) slot_clock_.Enter(state, SteadyNow());
 }
 
 void PipelineImpl::RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin) {
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   work->stages.emplace_back(stage, seconds);
   if (work->sink) return;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -546,7 +547,7 @@ PipelineStats PipelineImpl::Stats() {
   for (const auto& [verdict, count] : verdicts_) stats.verdicts_total.emplace_back(verdict, count);
   for (auto& [stage, seconds] : stage_seconds_) stats.stage_seconds.emplace_back(stage, std::move(seconds));
   stage_seconds_.clear();
-  for (const auto& [state, seconds] : slot_clock_.Seconds(absl::Now())) {
+  for (const auto& [state, seconds] : slot_clock_.Seconds(SteadyNow())) {
     stats.slot_seconds.emplace_back(state, seconds);
     if (state == "checking" || state == "timing") stats.busy_seconds_total += seconds;
   }
@@ -565,7 +566,7 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   if (work->cancelled) return;
   RecordStage(work, "build_wait", work->submitted);
   Progress(work, "build", "");
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   absl::StatusOr<build::BuildOutcome> outcome = Build(work, work->assignment.evaluate().candidate());
   absl::StatusOr<build::BuildOutcome> rival = absl::NotFoundError("there is none");
   if (outcome.ok() && outcome->report.ok() && work->assignment.evaluate().has_rival() && !work->cancelled) {
@@ -581,7 +582,7 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_ || work->cancelled) return;
-    work->ready = absl::Now();
+    work->ready = SteadyNow();
     device_queue_.push_back(work);
   }
   changed_.notify_all();
@@ -644,10 +645,10 @@ void PipelineImpl::DeviceLoop() {
     std::lock_guard<std::mutex> lock(mutex_);
     slot_idle_ = true;
     if (health_->Quarantined()) {
-      slot_clock_.Enter("quarantined", absl::Now());
+      slot_clock_.Enter("quarantined", SteadyNow());
     } else {
       stats_.slot_state = "idle";
-      slot_clock_.Enter(running_.empty() ? "no_work" : "awaiting_build", absl::Now());
+      slot_clock_.Enter(running_.empty() ? "no_work" : "awaiting_build", SteadyNow());
     }
   }
   pool_->Clear();
@@ -704,7 +705,7 @@ PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::P
     return cuda && held > device_.memory_bytes() / kWarmJudgesMemoryShare;
   });
   Progress(work, "load", "the reference");
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   auto judge = JudgeProcess::Start(judge_config_);
   if (!judge.ok()) {
     result->set_infrastructure_failure(RepairUtf8(std::string(judge.status().message()), 64 << 10));
@@ -790,7 +791,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   if (judge == nullptr) return FinishUnjudged(work, std::move(failure));
 
   EnterSlot("starting");
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   auto candidate = pool_->Take(python, work->limits);
   if (!candidate.ok()) {
     failure.set_infrastructure_failure(RepairUtf8(std::string(candidate.status().message()), 64 << 10));
@@ -824,14 +825,14 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     if (!work->cancelled) return false;
     if (cancelled_at == absl::InfiniteFuture()) {
       // The candidate dies at once, the judge notices and stays warm.
-      cancelled_at = absl::Now();
+      cancelled_at = SteadyNow();
       candidate->process->Kill();
       if (rival.has_value()) rival->process->Kill();
     }
-    return absl::Now() - cancelled_at > kCancelGrace;
+    return SteadyNow() - cancelled_at > kCancelGrace;
   };
   std::string stage;
-  absl::Time stage_begin = absl::Now();
+  absl::Time stage_begin = SteadyNow();
   // What code it has in memory, seen while it works: at the start of every draw, and now and then while it is timed.
   // Whether it was written over is asked where a policy rests on it: on a CPU, of a script (whose torch makes it slow)
   // once.
@@ -841,37 +842,49 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   code.after = code.before;
   absl::Time next_look = absl::InfinitePast();
   const auto look = [&](bool timing, bool changes) {
-    if (timing && absl::Now() < next_look) return;
-    next_look = absl::Now() + kLookInterval;
+    if (timing && SteadyNow() < next_look) return;
+    next_look = SteadyNow() + kLookInterval;
     code.after.merge(sandbox::ExecutableMappings(candidate->process->Pids(), changes));
   };
   std::optional<WorkWatch> watch;
   const auto end_watch = [&] {
     if (!watch.has_value()) return;
-    code.watched = watch->Finish();
+    const WatchedWork seen = watch->Finish();
     watch.reset();
     // What was in memory only for the time of a call is seen where it ran.
-    for (const auto& [mapped, seconds] : code.watched->seconds) code.after.insert(mapped);
+    for (const auto& [mapped, seconds] : seen.seconds) code.after.insert(mapped);
+    if (code.watched.has_value()) {
+      code.watched->Add(seen);
+    } else {
+      code.watched = seen;
+    }
+  };
+  // The judge waits for the answer, so that the candidate still runs when it is looked at, however late that is.
+  const auto on_watch = [&](bool on) {
+    end_watch();
+    look(/*timing=*/false, /*changes=*/true);
+    if (on) watch.emplace([process = candidate->process.get()] { return process->Pids(); });
+    return code.watched.has_value() && SeenEnough(*code.watched);
   };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
     if (name != stage) {
       stage = name;
-      stage_begin = absl::Now();
+      stage_begin = SteadyNow();
       SetSlot(name == "time" ? "timing" : "checking");
       EnterSlot(name == "time" ? "timing" : "checking");
       pool_->Quiet(name == "time");
     }
-    end_watch();
-    look(name == "time", policy && (!python || name == "work"));
-    if (name == "work") watch.emplace([process = candidate->process.get()] { return process->Pids(); });
+    look(name == "time", policy && !python);
     Progress(work, name, detail);
   };
-  const absl::Time judged_from = absl::Now();
+  const absl::Time judged_from = SteadyNow();
   // Both have their own clock for what they do; the judge asks them one after the other.
   const absl::Time deadline =
       judged_from + (rival.has_value() ? 2 : 1) * absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
   const auto contestant = [](bool is_python, PreparedCandidate* prepared) {
-    JudgeProcess::Contestant one{is_python, std::move(prepared->judge_end), nullptr};
+    JudgeProcess::Contestant one;
+    one.python = is_python;
+    one.channel = std::move(prepared->judge_end);
     if (prepared->process->CanHold()) {
       one.hold = [process = prepared->process.get()](bool held) { return process->Hold(held).ok(); };
     }
@@ -879,13 +892,15 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   };
   std::optional<JudgeProcess::Contestant> against;
   if (rival.has_value()) against = contestant(rival_python, &*rival);
-  JudgeAnswer answer = judge->judge->Evaluate(contestant(python, &*candidate), std::move(against), options, deadline,
-                                              on_progress, cancelled);
+  JudgeProcess::Contestant judged = contestant(python, &*candidate);
+  if (policy) judged.watch = on_watch;
+  JudgeAnswer answer =
+      judge->judge->Evaluate(std::move(judged), std::move(against), options, deadline, on_progress, cancelled);
   end_watch();
   RecordStage(work, "judge", judged_from);
   EnterSlot("ending");
   pool_->Quiet(false);
-  const absl::Time ending_from = absl::Now();
+  const absl::Time ending_from = SteadyNow();
 
   std::string ended;
   if (answer.kind == JudgeAnswer::Kind::kDone && answer.body.contains("ended") && answer.body["ended"].is_string()) {
@@ -957,6 +972,12 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
         result->set_reason(absl::StrCat("the work is not the candidate's own, as the job requires: ", *breach));
         result->mutable_fault()->set_stage("check");
         result->mutable_fault()->set_evidence(absl::StrCat(*breach, " (", result->work().how(), ")"));
+      } else if (policy && result->verdict() == v1::VERDICT_CORRECT) {
+        if (const auto unseen = WorkUnseen(evaluate.candidate(), code); unseen.has_value()) {
+          result->set_verdict(v1::VERDICT_UNMEASURABLE);
+          result->set_reason(absl::StrCat("whose work it is, as the job requires, could not be told: ", *unseen));
+          result->clear_timing();
+        }
       }
       AddFloor(judge->description, options, &*result);
       const v1::Verdict verdict = result->verdict();
@@ -1008,7 +1029,7 @@ absl::StatusOr<v1::Calibration> PipelineImpl::MeasureRates(const WorkPtr& work, 
   auto judge = JudgeProcess::Start(judge_config_);
   if (!judge.ok()) return judge.status();
   JudgeAnswer answer = (*judge)->Rates(
-      absl::ToDoubleSeconds(budget), absl::Now() + budget + kJudgeGrace,
+      absl::ToDoubleSeconds(budget), SteadyNow() + budget + kJudgeGrace,
       [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); },
       [&] { return work->cancelled.load(); });
   if (work->cancelled) return absl::CancelledError("cancelled");
@@ -1046,9 +1067,9 @@ void PipelineImpl::Calibrate(const WorkPtr& work) {
 }
 
 bool PipelineImpl::Dies(sandbox::Leftover& leftover) {
-  const absl::Time deadline = absl::Now() + kSlowDeath;
+  const absl::Time deadline = SteadyNow() + kSlowDeath;
   while (!leftover.Gone()) {
-    if (absl::Now() > deadline || Stopping()) return false;
+    if (SteadyNow() > deadline || Stopping()) return false;
     absl::SleepFor(absl::Milliseconds(20));
   }
   return true;

@@ -44,7 +44,7 @@ struct PipelineStats {
   std::vector<std::pair<std::string, bool>> sandbox_layers;
   double busy_seconds_total = 0;                             // checking and timing
   std::vector<std::pair<std::string, double>> slot_seconds;  // slot_clock.h, by state
-  std::string health;  // WorkerHeartbeat.health
+  std::string health;                                        // WorkerHeartbeat.health
   DeviceHealth::Counts health_counts;
 };
 

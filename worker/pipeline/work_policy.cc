@@ -181,6 +181,25 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
   return name.find_first_of("(<: ") == std::string::npos ? CodeOrigin::kOwn : CodeOrigin::kTorch;
 }
 
+bool SeenEnough(const WatchedWork& watched) {
+  if (!watched.problem.empty()) return true;
+  double all = watched.system_seconds;
+  for (const auto& [code, seconds] : watched.seconds) all += seconds;
+  return all >= kLeastWatched && all * all >= kLeastLooks * watched.squares;
+}
+
+std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const SeenCode& code) {
+  if (candidate.format() != v1::CANDIDATE_FORMAT_KERNELBENCH &&
+      std::none_of(code.after.begin(), code.after.end(),
+                   [&](const sandbox::MappedCode& mapped) { return code.objects.count(mapped.file) != 0; })) {
+    return "its own object was not seen in its memory";
+  }
+  if (!code.watched.has_value()) return "its threads were not looked at";
+  if (SeenEnough(*code.watched)) return std::nullopt;
+  return absl::StrCat("its threads were found running ", code.watched->seen,
+                      " times, which is too little; on a quieter machine it may be seen");
+}
+
 std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options,
                                      const SeenCode& code, v1::EvaluationResult* result) {
   const v1::WorkPolicy policy =

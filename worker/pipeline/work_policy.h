@@ -42,6 +42,9 @@ struct SeenCode {
   std::optional<WatchedWork> watched;       // Python on a CPU
 };
 
+// Looks at least, and CPU time, by which a watch says anything. Where the kernel does not tell, more looks do not help.
+bool SeenEnough(const WatchedWork& watched);
+
 // A mapped file that is no object of the candidate's, by name: a vendor's compute library (cuBLAS, cuDNN, oneMKL,
 // OpenBLAS, ...), torch, or harmless (the C runtime, CUDA's runtime and compilers, the driver).
 CodeOrigin OriginOfLibrary(const std::string& path);
@@ -53,5 +56,8 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
 // breach of the policy in options.work, or nothing.
 std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options,
                                      const SeenCode& code, v1::EvaluationResult* result);
+
+// On a CPU, under a policy: why too little was seen for JudgeWork's silence to mean anything, or nothing.
+std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const SeenCode& code);
 
 }  // namespace grove::worker

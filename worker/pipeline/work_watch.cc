@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/wire/channel.h"
 
@@ -24,6 +25,7 @@ namespace {
 constexpr absl::Duration kStand = absl::Milliseconds(200);  // for all threads to come to a stop, on a busy machine
 constexpr int kPauseLeast = 500, kPauseMost = 3500;         // microseconds between two looks
 constexpr size_t kMaxThreads = 4096;
+constexpr double kLongest = 30e-3;  // seconds that a thread ran between two looks: one place does not tell of more
 
 std::vector<pid_t> Threads(pid_t pid) {
   std::vector<pid_t> threads;
@@ -59,6 +61,14 @@ struct Held {
 
 }  // namespace
 
+void WatchedWork::Add(const WatchedWork& more) {
+  for (const auto& [code, ran] : more.seconds) seconds[code] += ran;
+  system_seconds += more.system_seconds;
+  seen += more.seen;
+  squares += more.squares;
+  problem = seen > 0 ? "" : more.problem;
+}
+
 WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids) : pids_(std::move(pids)), thread_([this] { Watch(); }) {}
 
 WorkWatch::~WorkWatch() { Finish(); }
@@ -91,11 +101,11 @@ void WorkWatch::Look(bool first) {
                      [&](const Held& one) { return std::find(still.begin(), still.end(), one.pid) == still.end(); }),
       held.end());
   for (const Held& one : held) one.Send(SIGSTOP);
-  const absl::Time until = absl::Now() + kStand;
+  const absl::Time until = SteadyNow() + kStand;
   for (const Held& one : held) {
     std::vector<sandbox::CodeRange> ranges;
     for (pid_t thread : Threads(one.pid)) {
-      while (!Stands(one.pid, thread) && absl::Now() < until) absl::SleepFor(absl::Microseconds(100));
+      while (!Stands(one.pid, thread) && SteadyNow() < until) absl::SleepFor(absl::Microseconds(100));
       uint64_t nanoseconds = 0;
       const std::string spent = Of(one.pid, thread, "schedstat");
       if (!absl::SimpleAtoi(spent.substr(0, spent.find(' ')), &nanoseconds)) {
@@ -107,7 +117,7 @@ void WorkWatch::Look(bool first) {
       // A thread that came later is looked at from its start.
       const double ran = before != ran_.end() ? now - before->second : first ? 0 : now;
       ran_[thread] = now;
-      if (!(ran > 0)) continue;
+      if (!(ran > 0) || ran > kLongest) continue;
       const std::string where = Of(one.pid, thread, "syscall");
       if (where.empty()) {
         if (work_.seen == 0) work_.problem = "the kernel does not say where its threads stand";

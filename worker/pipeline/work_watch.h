@@ -22,13 +22,15 @@ struct WatchedWork {
   int seen = 0;                                   // threads found with CPU time since they were last looked at
   double squares = 0;                             // of those times: (sum)^2 / squares says how many they are worth
   std::string problem;                            // why nothing could be read; empty when something was
+  void Add(const WatchedWork& more);              // of the same processes, later
 };
 
 // Theory of operation. A thread of its own stops every process (SIGSTOP, which nothing can catch), waits until the
 // kernel says that its threads stand, reads /proc/PID/maps and of each thread `syscall` (instruction pointer, or the
 // system call) and `schedstat` (CPU time), and lets all go on; then it waits for a random time around two
 // milliseconds. What a thread ran since the last stop is ascribed to where it stands. Costs what is watched a good
-// part of its time, so nothing is timed meanwhile.
+// part of its time, so nothing is timed meanwhile. What ran for long since the last stop (on a busy machine, where the
+// watcher itself had to wait) stands for many places and is left out.
 class WorkWatch {
  public:
   // `pids`: the processes as they are now; called from the watching thread.

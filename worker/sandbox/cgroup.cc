@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 
@@ -357,12 +358,12 @@ absl::Status Cgroup::Freeze(bool frozen) {
   absl::Status status = write(frozen);
   if (!status.ok() || !frozen) return status;
   // Processes stop on their way out of the kernel: tens of microseconds, more where one sits in a driver.
-  const absl::Time deadline = absl::Now() + absl::Seconds(1);
+  const absl::Time deadline = SteadyNow() + absl::Seconds(1);
   for (;;) {
     const bool done = v2_ ? ReadKeyed(absl::StrCat(freezer_dir_, "/cgroup.events"), "frozen") == 1
                           : absl::StartsWith(ReadControl(control), "FROZEN");
     if (done) return absl::OkStatus();
-    if (absl::Now() > deadline) break;
+    if (SteadyNow() > deadline) break;
     std::this_thread::yield();
   }
   (void)write(false);

@@ -30,6 +30,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -92,6 +93,10 @@ absl::Status MakePipe(Fd* read_end, Fd* write_end) {
   return absl::OkStatus();
 }
 
+bool Gone(int pidfd) {
+  pollfd one{pidfd, POLLIN, 0};
+  return pidfd < 0 || poll(&one, 1, 0) > 0;
+}
 int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 void PidfdKill(int pidfd, int signal) {
   if (pidfd >= 0) syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
@@ -360,10 +365,10 @@ std::pair<int, std::string> RunQuietly(const std::vector<std::string>& argv, abs
   Fd pidfd(PidfdOpen(*pid));
   fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   BoundedText text(8192);
-  const absl::Time deadline = absl::Now() + limit;
+  const absl::Time deadline = SteadyNow() + limit;
   pollfd fds[2] = {{pidfd.get(), POLLIN, 0}, {read_end.get(), POLLIN, 0}};
   for (;;) {
-    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    const int64_t left = absl::ToInt64Milliseconds(deadline - SteadyNow());
     if (left <= 0) {
       kill(*pid, SIGKILL);
       break;
@@ -580,7 +585,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   // bubblewrap itself forks, so there must be someone to answer from here on.
   if (gate_ours.get() >= 0) p.fork_gate_ = ForkGate::FromChild(gate_ours.get(), [&p] { p.Wake(); });
   p.monitor_pidfd_ = PidfdOpen(*pid);
-  p.started_ = absl::Now();
+  p.started_ = SteadyNow();
   out_write.Close();
   err_write.Close();
   info_write.Close();
@@ -595,7 +600,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   };
 
   if (wrapped) {
-    const absl::Time deadline = absl::Now() + kSetUpTimeout;
+    const absl::Time deadline = SteadyNow() + kSetUpTimeout;
     const auto failed = [&](absl::string_view what) -> absl::Status {
       BoundedText text(4096);
       absl::SleepFor(absl::Milliseconds(20));  // its last words may still be on their way
@@ -607,7 +612,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     std::string info;
     while (info.find('}') == std::string::npos) {
       pollfd one{info_read.get(), POLLIN, 0};
-      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      const int64_t left = absl::ToInt64Milliseconds(deadline - SteadyNow());
       if (left <= 0) return failed("bubblewrap did not answer in time");
       if (poll(&one, 1, static_cast<int>(left)) <= 0) continue;
       char chunk[512];
@@ -631,12 +636,12 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
       if (p.shm_fd_ >= 0) break;
       pollfd one{p.monitor_pidfd_, POLLIN, 0};
       if (poll(&one, 1, 1) > 0) return failed("bubblewrap ended");
-      if (absl::Now() > deadline) return failed("its mounts did not appear in time");
+      if (SteadyNow() > deadline) return failed("its mounts did not appear in time");
     }
     p.tmp_fd_ = OpenSandboxTmpfs(absl::StrCat(root, "/tmp"), part);
     if (p.tmp_fd_ < 0) return failed("its /tmp cannot be opened");
     for (const auto& [path, content] : p.spec_.files) GROVE_RETURN_IF_ERROR(WriteBelow(p.tmp_fd_, path, content));
-    p.started_ = absl::Now();
+    p.started_ = SteadyNow();
     count_forks();
     if (write(block_write.get(), "x", 1) != 1) return failed("it was gone before it was let go");
   } else {
@@ -667,16 +672,12 @@ Leftover::~Leftover() {
 
 bool Leftover::Gone() {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto dead = [](int pidfd) {
-    pollfd one{pidfd, POLLIN, 0};
-    return pidfd < 0 || poll(&one, 1, 0) > 0;
-  };
-  if (child_ > 0 && dead(monitor_pidfd_)) {
+  if (child_ > 0 && sandbox::Gone(monitor_pidfd_)) {
     int status = 0;
     (void)waitpid(child_, &status, WNOHANG);
     child_ = -1;
   }
-  return dead(monitor_pidfd_) && dead(inner_pidfd_);
+  return sandbox::Gone(monitor_pidfd_) && sandbox::Gone(inner_pidfd_);
 }
 
 SandboxedProcess::~SandboxedProcess() {
@@ -729,7 +730,10 @@ const Ending& SandboxedProcess::Wait() {
 
 std::vector<pid_t> SandboxedProcess::Pids() const {
   std::vector<pid_t> pids = cgroup_->Pids();
-  if (pids.empty() && inner_pid_ > 0) SumProcesses(inner_pid_, !host_->bwrap().empty(), &pids);
+  if (!pids.empty() || inner_pid_ <= 0 || Gone(inner_pidfd_)) return pids;
+  SumProcesses(inner_pid_, !host_->bwrap().empty(), &pids);
+  // Its number may have become another process's meanwhile, and the namespace our own.
+  if (Gone(inner_pidfd_)) pids.clear();
   return pids;
 }
 
@@ -740,7 +744,7 @@ void SandboxedProcess::SetBounds(const Bounds& bounds) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     bounds_ = bounds;
-    bounds_from_ = absl::Now();
+    bounds_from_ = SteadyNow();
     cpu_from_ = std::max(0.0, usage.cpu_seconds);
   }
   // v1 refuses a limit below what cannot be given back; v2 takes it and ends the group.
@@ -809,7 +813,7 @@ void SandboxedProcess::Supervise() {
     ending.limit_reached = reached;
   };
   const auto measure = [&](const Bounds& bounds, absl::Time from, bool final) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     CgroupUsage usage = cgroup_->Usage();
     if (walk && !final) {
       const ProcUsage sum = SumProcesses(inner_pid_, wrapped);
@@ -876,22 +880,22 @@ void SandboxedProcess::Supervise() {
       if (!cause.has_value()) cause = Ending::Kind::kKilled;
     }
     const bool refused = fork_gate_ != nullptr && fork_gate_->refused();
-    if (!cause.has_value() && (refused || over_memory != was_over_memory || absl::Now() - last_check >= tick)) {
-      last_check = absl::Now();
+    if (!cause.has_value() && (refused || over_memory != was_over_memory || SteadyNow() - last_check >= tick)) {
+      last_check = SteadyNow();
       measure(bounds, from, false);
     }
     if (cause.has_value() && killed_at == absl::InfiniteFuture()) {
-      killed_at = absl::Now();
+      killed_at = SteadyNow();
       HardKill();
     }
-    if (absl::Now() - killed_at > kReapGrace / 2) PidfdKill(monitor_pidfd_, SIGKILL);
-    if (absl::Now() - killed_at > kReapGrace) {
+    if (SteadyNow() - killed_at > kReapGrace / 2) PidfdKill(monitor_pidfd_, SIGKILL);
+    if (SteadyNow() - killed_at > kReapGrace) {
       // The kernel holds it (a driver call that does not return). Nobody waits for it any longer; see `unreaped`.
       ending.unreaped = true;
       break;
     }
     absl::Duration wait = tick;
-    if (bounds.wall > absl::ZeroDuration()) wait = std::min(wait, from + bounds.wall - absl::Now());
+    if (bounds.wall > absl::ZeroDuration()) wait = std::min(wait, from + bounds.wall - SteadyNow());
     if (cause.has_value()) wait = absl::Milliseconds(10);
     wait = std::clamp(wait, absl::Milliseconds(1), tick);
     pollfd fds[4] = {{monitor_pidfd_, POLLIN, 0},
@@ -951,7 +955,7 @@ void SandboxedProcess::Supervise() {
   ending.err = err.Text();
   ending.output_truncated = out.truncated() || err.truncated();
   ending.output_bytes = out.total() + err.total();
-  ending.wall_seconds = absl::ToDoubleSeconds(absl::Now() - started_);
+  ending.wall_seconds = absl::ToDoubleSeconds(SteadyNow() - started_);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     ending_ = std::move(ending);

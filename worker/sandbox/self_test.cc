@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 
 namespace grove::sandbox {
 namespace {
@@ -83,8 +84,8 @@ LayerState TryHold(const std::shared_ptr<SandboxHost>& host, const std::string& 
   absl::SleepFor(absl::Milliseconds(50));
   const double after = (*process)->CpuSeconds();
   (void)(*process)->Hold(false);
-  const absl::Time deadline = absl::Now() + kProbeWall;
-  while ((*process)->CpuSeconds() <= after && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  const absl::Time deadline = SteadyNow() + kProbeWall;
+  while ((*process)->CpuSeconds() <= after && SteadyNow() < deadline) absl::SleepFor(absl::Milliseconds(5));
   const bool went_on = (*process)->CpuSeconds() > after;
   // Its last tick may be booked after it stood.
   layer.active = after - before < 0.02 && went_on && !(*process)->Ended();
