@@ -1,6 +1,7 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +17,8 @@
 
 namespace grove {
 namespace {
+
+constexpr int kPipePatience = 20'000;  // milliseconds without a byte
 
 class Fd {
  public:
@@ -75,7 +78,8 @@ absl::Status ErrnoStatus(int error, absl::string_view what) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Of a pipe that nobody writes to nothing comes: neither opening nor reading may wait for ever.
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot stat ", path));
@@ -94,6 +98,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
     ssize_t n = read(fd.get(), content.data() + have, content.size() - have);
     if (n < 0) {
       if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        pollfd one{fd.get(), POLLIN, 0};
+        if (poll(&one, 1, kPipePatience) != 0) continue;
+        return absl::DeadlineExceededError(
+            absl::StrCat(path, " is a pipe to which nothing was written for ", kPipePatience / 1000, " s"));
+      }
       return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
     }
     if (n == 0) break;

@@ -13,6 +13,7 @@ namespace {
 
 // A process that does nothing but load the C++ runtime takes some 4 MiB, and its sandbox as much.
 constexpr int64_t kLeastMemoryBytes = int64_t{16} << 20;
+constexpr int64_t kLeastDiskBytes = int64_t{64} << 10;
 
 template <typename... Args>
 absl::Status Invalid(const Args&... args) {
@@ -140,6 +141,10 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
       return Invalid("options.limits.", where, " is ", value, "; the least is ", kLeastMemoryBytes >> 20,
                      " MiB, below which no process starts");
     }
+  }
+  if (limits.disk_bytes() > 0 && limits.disk_bytes() < kLeastDiskBytes) {
+    return Invalid("options.limits.disk_bytes is ", limits.disk_bytes(), "; the least is ", kLeastDiskBytes >> 10,
+                   " KiB, below which there is no file system");
   }
   if (options.min_samples() > 0 && options.max_samples() > 0 && options.min_samples() > options.max_samples()) {
     return Invalid("options.min_samples (", options.min_samples(), ") is above options.max_samples (",

@@ -200,6 +200,17 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   CHECK(options.reuse_result());
 }
 
+TEST_CASE("A pipe that nobody writes to is said to be empty, and not waited for", "[command]") {
+  Home home;
+  FakeCoordinator server;
+  const std::string pipe = home.Path("pipe.cpp");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const ProgramResult silent = home.Run({"--coordinator", server.address(), "eval", home.Path("problem.py"), pipe});
+  CHECK(silent.exit_code == 2);
+  CHECK(absl::StrContains(silent.err, "is empty"));
+  CHECK(server.submitted().empty());
+}
+
 TEST_CASE("eval without timing asks for no baseline, and takes none", "[command]") {
   Home home;
   FakeCoordinator server;

@@ -212,6 +212,25 @@ TEST_CASE("Exact values that rounding decides may differ in as many elements as 
   CHECK(judged(0.1, 5).undecided);
 }
 
+TEST_CASE("Of equal keys any may be chosen, and that is no leave for other elements", "[compare]") {
+  constexpr std::int64_t n = 1 << 14;
+  std::vector<std::int64_t> reference(n, 1), got(n, 1);
+  auto judged = [&](double ties, int wrong) {
+    for (std::int64_t i = 0; i < n; ++i) got[static_cast<std::size_t>(i)] = i < wrong ? 0 : 1;
+    ComparisonInput input{got.data(), reference.data(), nullptr, nullptr, n, Type("int64"), 512, {}};
+    input.noise.known = true;
+    input.noise.ties = ties;
+    return Compare(input, {});
+  };
+  // A nudge turned 40 elements over, so that some 80 are ties.
+  const double some = 40.0 / static_cast<double>(n);
+  CHECK(judged(some, 80).ok);
+  CHECK_FALSE(judged(some, 200).ok);
+  CHECK_FALSE(judged(some, 200).undecided);
+  CHECK_FALSE(judged(0, 1).ok);
+  CHECK(judged(0.1, 1).undecided);
+}
+
 TEST_CASE("An output left as it was poisoned fails for every element type", "[compare]") {
   for (const char* name : {"float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",
                            "bool", "complex64", "complex128"}) {

@@ -47,7 +47,7 @@ SeenCode Watched(std::initializer_list<std::pair<sandbox::MappedCode, double>> s
   SeenCode code = With({kOwn});
   code.watched.emplace();
   for (const auto& [file, each] : seconds) {
-    code.watched->seconds[file] = each;
+    code.watched->seconds[file] = code.watched->by_thread[1][file] = each;
     code.watched->seen += static_cast<int>(1000 * each);
     code.watched->squares += each * 1e-3;
   }

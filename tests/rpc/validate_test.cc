@@ -83,6 +83,8 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
        [](auto& r) {
          r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_build_memory_bytes(4096);
        }},
+      {"the least is 64 KiB",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->mutable_limits()->set_disk_bytes(1); }},
       {"trials", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_trials(-5); }},
       {"device",
        [](auto& r) {

@@ -47,6 +47,10 @@ double JumpCount(double share, double n) {
   return mean > 0 ? std::min(mean + 4 * std::sqrt(mean) + 3, kMostJumps * n) : 0;
 }
 
+// Of the ties that a nudge showed there are twice as many, and an honest program may decide all of them otherwise; half
+// as many again for draws that have more.
+constexpr double kTieFactor = 3;
+
 // The share of elements that jump for an honest program: the nudge is one rounding, the work makes some.
 double JumpsAllowed(const wire::DType& type, double reduction, double unstable, const Rule& rule) {
   return kNoiseFactor * unstable * std::max(WorkError(type, reduction, rule) / kNudge, 1.0);
@@ -197,7 +201,8 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   result.scaled_error = sum_squares > 0 ? std::sqrt(error_squares / sum_squares) : std::sqrt(error_squares);
   // An index or a flag that rounding decides (the largest of sums) may come out otherwise, as often as it does for the
   // reference itself.
-  const double share = JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule);
+  const double share =
+      JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule) + kTieFactor * input.noise.ties;
   const double allowed = JumpCount(share, static_cast<double>(input.elements));
   result.undecided = rule.mode == RuleMode::kScaled && share > kMostJumps;
   result.noise = input.noise;

@@ -69,6 +69,9 @@ struct ReferenceNoise {
   // Response to the nudge, in nudges: how many times larger an error of the inputs stands in the output. From 1.
   double condition = 1, condition_max = 1;
   double unstable = 0;  // share of elements that jumped: a threshold or an index decided by rounding
+  // Of exact types: share of elements that came out otherwise whatever the size of the nudge. Of two equal keys a nudge
+  // leaves the first the greater one in half of the cases.
+  double ties = 0;
 };
 
 struct ComparisonInput {

@@ -82,8 +82,16 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   input.jumps = WideJumps(tensors);
   if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
     const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
+    const double share = static_cast<double>(jumps) / static_cast<double>(reference.numel());
     input.noise.known = true;
-    input.noise.unstable = std::max(static_cast<double>(jumps) / static_cast<double>(reference.numel()), input.jumps);
+    input.noise.unstable = std::max(share, input.jumps);
+    input.noise.ties = 0;
+    if (tensors.wide.defined()) {
+      // share = ties + slope, and a nudge `times` as large gives ties + times slope.
+      const double times = kWideNudge / kNudge;
+      input.noise.unstable = std::max(0.0, (input.jumps * times - share) / (times - 1));
+      input.noise.ties = std::max(0.0, share - input.noise.unstable);
+    }
   }
   return Compare(input, rule);
 }

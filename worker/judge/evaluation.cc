@@ -78,6 +78,13 @@ class Evaluator {
         conversation_.SetStage("time");
         timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, *candidate_, *values_, timed_slots_,
                                            *check_, random_, std::move(rivals));
+        if (settings_.watch) {
+          timing_->SetBetween([this] {
+            settings_.watch(true);
+            timing_->RunUntimed();
+            settings_.watch(false);
+          });
+        }
         timing_->Run();
         if (memory_ != nullptr) memory_->Look("time");
         StageDone("time");
@@ -86,6 +93,7 @@ class Evaluator {
         LetWatch();
         StageDone("work");
       }
+      conversation_.HoldBetweenRuns(false);
       result["verdict"] = "VERDICT_CORRECT";
       result["reason"] =
           timing_ != nullptr ? timing_->Reason() : "correct on " + std::to_string(check_->trials()) + " draws";

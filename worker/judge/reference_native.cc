@@ -129,12 +129,18 @@ InputSpec ParseInput(const std::string& file, const toml::table& node, const std
   } else {
     spec.shape = *shape;
   }
-  auto number = [&table](const char* key, double fallback) {
-    return table.Get<double>(key, "a number").value_or(fallback);
+  auto number = [&](const char* key, double fallback) {
+    const double value = table.Get<double>(key, "a number").value_or(fallback);
+    // Only a constant may be NaN or infinity on purpose.
+    if (!std::isfinite(value) && std::string(key) != "value") {
+      Complain(file, &node, std::string("\"") + key + "\" must be finite");
+    }
+    return value;
   };
   if (spec.distribution == "normal") {
     spec.mean = number("mean", 0);
     spec.std = number("std", 1);
+    if (spec.std < 0) Complain(file, &node, "\"std\" must not be negative");
   } else if (spec.distribution == "uniform") {
     spec.low = number("low", 0);
     spec.high = number("high", 1);
@@ -369,6 +375,16 @@ class NativeReference : public Reference {
   }
 
   at::Tensor DrawTensor(const InputSpec& spec, const std::vector<std::int64_t>& shape, at::Generator generator) const {
+    try {
+      return Drawn(spec, shape, std::move(generator));
+    } catch (const std::exception& error) {
+      throw ProblemError(name_ + ".toml: \"" + spec.name + "\" cannot be drawn: " + FirstLines(error.what()) +
+                             "; make its shape smaller, or correct its distribution",
+                         error.what());
+    }
+  }
+
+  at::Tensor Drawn(const InputSpec& spec, const std::vector<std::int64_t>& shape, at::Generator generator) const {
     const at::ScalarType type = TorchType(spec.type.name);
     // Drawn where it is used: on a GPU a draw on the CPU and a copy take a thousand times longer.
     if (device_.is_cuda()) {

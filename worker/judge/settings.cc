@@ -40,7 +40,9 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   set(std::min(number(options, "min_samples"), 100000.0), &settings.min_samples);
   set(std::min(number(options, "max_samples"), 100000.0), &settings.max_samples);
   settings.max_time = std::max(settings.max_time, settings.min_time);
-  settings.max_samples = std::max(settings.max_samples, settings.min_samples);
+  // An interval needs two.
+  settings.max_samples = std::max(settings.max_samples, 2);
+  settings.min_samples = std::clamp(settings.min_samples, 2, settings.max_samples);
   settings.skip_timing = options.value("skip_timing", false);
   settings.keep_samples = options.value("keep_samples", false);
   const json cache = options.value("cache", json(0));

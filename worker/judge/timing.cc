@@ -31,6 +31,7 @@ constexpr double kMaxSpeedup = 50;
 constexpr std::size_t kRecent = 15;
 constexpr int kBlock = 2;           // pairs that share the machine's mood
 constexpr int kShortEvery = 3;      // pairs to one shorter run
+constexpr int kBetween = 2;         // pairs to one moment between them, on average
 constexpr std::size_t kShorts = 5;  // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
@@ -306,6 +307,14 @@ void Timing::Run() {
     ++pairs_;
     if (pairs_ % kShortEvery == 0) ShortRun();
     MeasureAsking(1);
+    if (between_ && random_.Below(kBetween) == 0) {
+      const auto began = Clock::now();
+      const double drawing = values_.drawing();
+      between_();
+      // What was drawn there is taken off already.
+      begin_ += std::chrono::duration_cast<Clock::duration>(
+          std::chrono::duration<double>(std::max(0.0, Since(began) - (values_.drawing() - drawing))));
+    }
     if (Longer()) continue;
     if (tried_ >= kEnoughTried && 2 * invalid_ > tried_ && reruns_ < kMaxReruns) {
       // Once more, when it may have cooled down.
@@ -319,14 +328,13 @@ void Timing::Run() {
   }
   while (shorts_.size() < kShorts && calls_ > 1 && Since(begin_) - values_.drawing() + drawn_ < 1.5 * longest)
     ShortRun();
-  candidate_.conversation().HoldBetweenRuns(false);
-  for (Series& entry : series_) {
-    if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
-  }
   const double asking = Asking();
   CheckClaims(asking);
   CheckAsking(asking);
   Report(asking);
+  for (Series& entry : series_) {
+    if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
+  }
 }
 
 // A candidate that was slow while it was probed would get short runs, beside which asking is long. True when everything

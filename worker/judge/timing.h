@@ -42,11 +42,14 @@ class Timing {
          CandidateSide& candidate, Values& values, std::size_t slots, Check& check, Random& random,
          std::vector<Rival> rivals = {});
 
-  void Run();                                               // throws Verdict: WRONG, CHEATED, UNMEASURABLE
+  // Throws Verdict: WRONG, CHEATED, UNMEASURABLE. The candidate is left as in timed runs: held between them.
+  void Run();
   const nlohmann::json& report() const { return timing_; }  // TimingReport; null before
   std::string Reason() const;                               // one line, of a report
-  // Has the candidate run once more as it is run for time, on new values, free to go on between runs. Seconds.
+  // Has the candidate run once more as it is run for time, on new values. Seconds.
   double RunUntimed();
+  // Called between timed pairs, at moments that nobody can know; its time is not sampling's.
+  void SetBetween(std::function<void()> between) { between_ = std::move(between); }
 
  private:
   // One baseline: who stands in the reference's place, and the pairs.
@@ -108,6 +111,7 @@ class Timing {
   const Progress& progress_;
   CandidateSide& candidate_;
   Values& values_;
+  std::function<void()> between_;
   const std::size_t slots_;
   Check& check_;
   Random& random_;

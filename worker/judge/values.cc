@@ -14,8 +14,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kPool = 4;                                // draws kept to vary
 constexpr std::int64_t kFactors = std::int64_t{1} << 20;        // that are kept: fits in a last-level cache
 constexpr std::int64_t kFactorOffsets = std::int64_t{1} << 16;  // ways in which they are laid over a tensor
-constexpr double kCheapDraws = 0.004;                           // seconds of drawing before a run that nobody minds
-constexpr double kLongDraws = 0.4;                              // and the most, where every set must be drawn
+constexpr double kMostAlike = 0.5;     // share of an output's elements that factors may leave as they were
+constexpr double kCheapDraws = 0.004;  // seconds of drawing before a run that nobody minds
+constexpr double kLongDraws = 0.4;     // and the most, where every set must be drawn
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -102,7 +103,30 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
     // What is the same in every draw (a mask, a table) may be so in every set.
     fresh_ = fresh_ || (!manners_[i].varied && !a.tensor.equal(b.tensor));
   }
+  fresh_ = fresh_ || SameForVaried(one);
   if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
+}
+
+// Whether the result does not follow the factors (signs, thresholds at zero): then what was seen of an earlier set is
+// the answer for this one.
+bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
+  if (std::none_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.varied; })) return false;
+  StoreVaried(0, drawn);
+  const auto outputs = [this](const std::vector<Leaf>& leaves) {
+    const auto call = problem_.reference->Prepare(leaves, Mode::kEager);
+    call->Run();
+    return call->Outputs();
+  };
+  const std::vector<at::Tensor> before = outputs(drawn), after = outputs(leaves_[0]);
+  for (std::size_t i = 0; i < before.size() && i < after.size(); ++i) {
+    if (before[i].numel() == 0 || before[i].sizes() != after[i].sizes()) continue;
+    // Zeros that stay zeros are a rectifier's.
+    const at::Tensor some = before[i].ne(0);
+    const double count = some.sum().item<double>();
+    if (count > 0 && at::logical_and(some, before[i].eq(after[i])).sum().item<double>() > kMostAlike * count)
+      return true;
+  }
+  return false;
 }
 
 std::vector<Leaf> Values::Draw() { return problem_.reference->Draw(SecretSeed()); }

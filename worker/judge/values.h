@@ -42,6 +42,7 @@ class Values {
 
  private:
   // What may be varied, from two draws.
+  bool SameForVaried(const std::vector<Leaf>& drawn);
   void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);
   void StoreVaried(std::size_t set, const std::vector<Leaf>& drawn);

@@ -175,7 +175,7 @@ class PipelineImpl : public Pipeline {
  private:
   using WorkPtr = std::shared_ptr<Work>;
 
-  // Empty when the pipeline ends, or at `until`.
+  // Empty when the pipeline ends, or at `until` (civil time, as health.h has it).
   WorkPtr Take(std::deque<WorkPtr>* queue, absl::Time until = absl::InfiniteFuture());
   bool Stopping() const;
   void BuildLoop();
@@ -445,7 +445,7 @@ PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue, absl::Time 
   if (until == absl::InfiniteFuture()) {
     changed_.wait(lock, ready);
   } else {
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(std::max(until - SteadyNow(), absl::ZeroDuration())), ready);
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(std::max(until - absl::Now(), absl::ZeroDuration())), ready);
   }
   if (stopping_ || queue->empty()) return nullptr;
   WorkPtr work = queue->front();
@@ -846,6 +846,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     next_look = SteadyNow() + kLookInterval;
     code.after.merge(sandbox::ExecutableMappings(candidate->process->Pids(), changes));
   };
+  std::atomic<bool> candidate_held{false};
   std::optional<WorkWatch> watch;
   const auto end_watch = [&] {
     if (!watch.has_value()) return;
@@ -862,8 +863,12 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   // The judge waits for the answer, so that the candidate still runs when it is looked at, however late that is.
   const auto on_watch = [&](bool on) {
     end_watch();
-    look(/*timing=*/false, /*changes=*/true);
-    if (on) watch.emplace([process = candidate->process.get()] { return process->Pids(); });
+    // (Of a script the pages are gone through once: its torch makes that long.)
+    look(/*timing=*/false, /*changes=*/!python || !code.watched.has_value());
+    if (on) {
+      watch.emplace([process = candidate->process.get()] { return process->Pids(); },
+                    [&candidate_held] { return candidate_held.load(); });
+    }
     return code.watched.has_value() && SeenEnough(*code.watched);
   };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
@@ -893,6 +898,12 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   std::optional<JudgeProcess::Contestant> against;
   if (rival.has_value()) against = contestant(rival_python, &*rival);
   JudgeProcess::Contestant judged = contestant(python, &*candidate);
+  if (judged.hold) {
+    judged.hold = [hold = std::move(judged.hold), &candidate_held](bool held) {
+      candidate_held = held;
+      return hold(held);
+    };
+  }
   if (policy) judged.watch = on_watch;
   JudgeAnswer answer =
       judge->judge->Evaluate(std::move(judged), std::move(against), options, deadline, on_progress, cancelled);

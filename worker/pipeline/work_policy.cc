@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -93,23 +94,34 @@ bool Calling(const std::string& path) {
 }
 
 Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
-  double own = 0, foreign = 0, calling = 0, all = code.watched->system_seconds, worst = 0;
-  Watched sum;
-  for (const auto& [mapped, seconds] : code.watched->seconds) {
-    all += seconds;
-    // What was there before the program was loaded cannot be an object of the candidate's with a fitting name.
-    const bool there = code.before.count({mapped.path, mapped.file, false}) != 0;
-    const CodeOrigin origin = OriginOfLibrary(mapped.path);
-    if (code.objects.count(mapped.file) != 0) {
-      own += seconds;
-    } else if (Calling(mapped.path) && (there || !Writable(mapped.path))) {
-      calling += seconds;
-    } else if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) {
-      own += seconds;
-    } else if (origin != CodeOrigin::kHarmless) {
-      foreign += seconds;
-      if (seconds > worst) worst = seconds, sum.worst = BaseName(mapped.path);
+  double own = 0, foreign = 0, calling = 0, beyond = 0, worst = 0, all = code.watched->system_seconds;
+  std::map<std::string, double> foreign_files;
+  for (const auto& [mapped, seconds] : code.watched->seconds) all += seconds;
+  for (const auto& [thread, codes] : code.watched->by_thread) {
+    double its_own = 0, its_foreign = 0, its_calling = 0;
+    for (const auto& [mapped, seconds] : codes) {
+      // What was there before the program was loaded cannot be an object of the candidate's with a fitting name.
+      const bool there = code.before.count({mapped.path, mapped.file, false}) != 0;
+      const CodeOrigin origin = OriginOfLibrary(mapped.path);
+      if (code.objects.count(mapped.file) != 0) {
+        its_own += seconds;
+      } else if (Calling(mapped.path) && (there || !Writable(mapped.path))) {
+        its_calling += seconds;
+      } else if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) {
+        its_own += seconds;
+      } else if (origin != CodeOrigin::kHarmless) {
+        its_foreign += seconds;
+        foreign_files[BaseName(mapped.path)] += seconds;
+      }
     }
+    // A thread that only calls works for nobody, and excuses nobody.
+    if (!(its_own + its_foreign > 0)) continue;
+    own += its_own, foreign += its_foreign, calling += its_calling;
+    beyond += std::max(0.0, its_foreign - its_calling);
+  }
+  Watched sum;
+  for (const auto& [file, seconds] : foreign_files) {
+    if (seconds > worst) worst = seconds, sum.worst = file;
   }
   const double total = own + foreign + calling;
   const double looks = code.watched->squares > 0 ? all * total / code.watched->squares : 0;
@@ -118,7 +130,7 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
   sum.own = own / total;
   sum.foreign = foreign / total;
   sum.calling = calling / total;
-  sum.beyond = std::max(0.0, foreign - calling) / total;
+  sum.beyond = beyond / total;
   sum.error = std::sqrt(sum.foreign * (1 - sum.foreign) / looks);
   return sum;
 }

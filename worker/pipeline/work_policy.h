@@ -27,8 +27,8 @@ namespace grove::worker {
 inline constexpr double kForeignShare = 0.05;
 
 // By CPU time, looked at from outside: a share whose lower bound (three standard errors) is beyond this is a breach.
-// Every second in the interpreter and in torch's bindings excuses one in torch: making tensors and finding operators
-// takes them together. Who wants more excused pays for it with as much time.
+// Every second of a thread in the interpreter and in torch's bindings excuses one of the same thread in torch: making
+// tensors and finding operators takes them together. Who wants more excused pays for it with as much time.
 inline constexpr double kForeignWatched = 0.1;
 // Less than that seen says nothing: seconds, and looks that they are worth.
 inline constexpr double kLeastWatched = 0.01, kLeastLooks = 10;

@@ -63,13 +63,17 @@ struct Held {
 
 void WatchedWork::Add(const WatchedWork& more) {
   for (const auto& [code, ran] : more.seconds) seconds[code] += ran;
+  for (const auto& [thread, codes] : more.by_thread) {
+    for (const auto& [code, ran] : codes) by_thread[thread][code] += ran;
+  }
   system_seconds += more.system_seconds;
   seen += more.seen;
   squares += more.squares;
   problem = seen > 0 ? "" : more.problem;
 }
 
-WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids) : pids_(std::move(pids)), thread_([this] { Watch(); }) {}
+WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids, std::function<bool()> held)
+    : pids_(std::move(pids)), held_(std::move(held)), thread_([this] { Watch(); }) {}
 
 WorkWatch::~WorkWatch() { Finish(); }
 
@@ -82,8 +86,11 @@ WatchedWork WorkWatch::Finish() {
 void WorkWatch::Watch() {
   std::minstd_rand random(std::random_device{}());
   std::uniform_int_distribution<int> pause(kPauseLeast, kPauseMost);
-  for (bool first = true; !stopping_; first = false) {
-    Look(first);
+  for (bool first = true; !stopping_;) {
+    if (!held_ || !held_()) {
+      Look(first);
+      first = false;
+    }
     absl::SleepFor(absl::Microseconds(pause(random)));
   }
 }
@@ -142,6 +149,7 @@ void WorkWatch::Look(bool first) {
         work_.system_seconds += ran;  // [vdso]
       } else {
         work_.seconds[range->code] += ran;
+        work_.by_thread[thread][range->code] += ran;
       }
     }
   }

@@ -18,11 +18,12 @@ namespace grove::worker {
 
 struct WatchedWork {
   std::map<sandbox::MappedCode, double> seconds;  // CPU time by the code in which a thread stood when it was stopped
-  double system_seconds = 0;                      // that of threads which stood in a system call
-  int seen = 0;                                   // threads found with CPU time since they were last looked at
-  double squares = 0;                             // of those times: (sum)^2 / squares says how many they are worth
-  std::string problem;                            // why nothing could be read; empty when something was
-  void Add(const WatchedWork& more);              // of the same processes, later
+  std::map<pid_t, std::map<sandbox::MappedCode, double>> by_thread;  // the same
+  double system_seconds = 0;                                         // that of threads which stood in a system call
+  int seen = 0;                       // threads found with CPU time since they were last looked at
+  double squares = 0;                 // of those times: (sum)^2 / squares says how many they are worth
+  std::string problem;                // why nothing could be read; empty when something was
+  void Add(const WatchedWork& more);  // of the same processes, later
 };
 
 // Theory of operation. A thread of its own stops every process (SIGSTOP, which nothing can catch), waits until the
@@ -33,8 +34,9 @@ struct WatchedWork {
 // watcher itself had to wait) stands for many places and is left out.
 class WorkWatch {
  public:
-  // `pids`: the processes as they are now; called from the watching thread.
-  explicit WorkWatch(std::function<std::vector<pid_t>()> pids);
+  // `pids`: the processes as they are now. `held`: whether they are kept from running, when there is nothing to see and
+  // nothing could be stopped; empty = never. Both are called from the watching thread.
+  explicit WorkWatch(std::function<std::vector<pid_t>()> pids, std::function<bool()> held = nullptr);
   ~WorkWatch();  // as Finish
   WorkWatch(const WorkWatch&) = delete;
   WorkWatch& operator=(const WorkWatch&) = delete;
@@ -47,6 +49,7 @@ class WorkWatch {
   void Look(bool first);
 
   const std::function<std::vector<pid_t>()> pids_;
+  const std::function<bool()> held_;
   std::atomic<bool> stopping_{false};
   std::map<pid_t, double> ran_;  // by thread: CPU seconds when it was last looked at
   WatchedWork work_;
