@@ -135,6 +135,7 @@ TEST_CASE("A coordinator on a full disk says so, serves what it has, and goes on
   CHECK(Eventually([&] { return scene.Grove(submit).code == 0; }));
   CHECK(scene.Document({"jobs"}, 0).dump().find(kept) != std::string::npos);
   coordinator->Signal(SIGTERM);
+  coordinator->Wait();  // the shell hands it on, and would leave the coordinator behind where it is killed itself
 }
 
 }  // namespace
