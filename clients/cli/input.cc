@@ -25,6 +25,12 @@ size_t LineOf(absl::string_view text, size_t offset) {
   return 1 + static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
 }
 
+// A file's name as text: names of files may hold any bytes.
+std::string Readable(std::string name) {
+  for (size_t bad; (bad = FindInvalidUtf8(name)) != absl::string_view::npos;) name[bad] = '?';
+  return name;
+}
+
 }  // namespace
 
 size_t FindInvalidUtf8(absl::string_view text) {
@@ -91,10 +97,15 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_by
   return text;
 }
 
+absl::StatusOr<std::string> JobName(const std::string& said, const std::string& problem) {
+  if (FindInvalidUtf8(said) == absl::string_view::npos) return said.empty() ? problem : said;
+  return absl::InvalidArgumentError("--name is not UTF-8 text");
+}
+
 absl::StatusOr<v1::Problem> ReadProblem(const std::string& path) {
   const std::string extension = LowerExtension(path);
   v1::Problem problem;
-  problem.set_name(Stem(path));
+  problem.set_name(Readable(Stem(path)));
   if (extension == ".py") {
     problem.set_format(v1::PROBLEM_FORMAT_KERNELBENCH);
   } else if (extension == ".toml") {
@@ -114,7 +125,7 @@ absl::StatusOr<v1::Problem> ReadProblem(const std::string& path) {
 absl::StatusOr<v1::Candidate> ReadCandidate(const std::string& path) {
   const std::string extension = LowerExtension(path);
   v1::Candidate candidate;
-  candidate.set_name(std::filesystem::path(path).filename().string());
+  candidate.set_name(Readable(std::filesystem::path(path).filename().string()));
   if (extension == ".cu") {
     candidate.set_format(v1::CANDIDATE_FORMAT_CUDA);
   } else if (extension == ".cpp" || extension == ".cc" || extension == ".cxx") {

@@ -23,6 +23,9 @@ absl::StatusOr<v1::Candidate> ReadCandidate(const std::string& path);
 // A text file of at most max_bytes: not a folder, not empty, UTF-8 without NUL. `what` opens the message: "problem".
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes, absl::string_view what);
 
+// A job's name: what --name said, or the problem's. INVALID_ARGUMENT where it is no text.
+absl::StatusOr<std::string> JobName(const std::string& said, const std::string& problem);
+
 // The byte offset of the first byte that is not UTF-8, or npos.
 size_t FindInvalidUtf8(absl::string_view text);
 

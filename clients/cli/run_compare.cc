@@ -61,7 +61,9 @@ ExitCode RunCompare(const Context& context, const CompareCommand& command) {
     }
     (i == 0 ? *eval->mutable_rival() : *eval->add_candidates()) = *std::move(candidate);
   }
-  spec.set_name(command.name.empty() ? problem->name() : command.name);
+  auto name = JobName(command.name, problem->name());
+  if (!name.ok()) return Fail(context, name.status());
+  spec.set_name(*std::move(name));
   *eval->mutable_problem() = *std::move(problem);
   std::string device = command.evaluation.device == "auto" ? "" : command.evaluation.device;
   const auto takes = [&](const v1::Candidate& candidate) {

@@ -377,7 +377,9 @@ ExitCode RunEval(const Context& context, const EvalCommand& command) {
     *eval->add_candidates() = *std::move(candidate);
   }
   if (!first.ok()) return Fail(context, first);
-  spec.set_name(command.name.empty() ? problem->name() : command.name);
+  auto name = JobName(command.name, problem->name());
+  if (!name.ok()) return Fail(context, name.status());
+  spec.set_name(*std::move(name));
   *eval->mutable_problem() = *std::move(problem);
   // A .cu or .cpp candidate names its device by itself.
   std::string device = DeviceFlag(command.evaluation);
@@ -397,7 +399,9 @@ ExitCode RunSearch(const Context& context, const SearchCommand& command) {
   auto problem = ReadProblem(command.problem);
   if (!problem.ok()) return Fail(context, problem.status());
   v1::JobSpec spec;
-  spec.set_name(command.name.empty() ? problem->name() : command.name);
+  auto name = JobName(command.name, problem->name());
+  if (!name.ok()) return Fail(context, name.status());
+  spec.set_name(*std::move(name));
   v1::SearchSpec* search = spec.mutable_search();
   *search->mutable_problem() = *std::move(problem);
   *search->mutable_options() = *options;

@@ -93,5 +93,11 @@ TEST_CASE("UTF-8 is checked strictly", "[cli]") {
   CHECK(FindInvalidUtf8("\x80") == 0);
 }
 
+TEST_CASE("Names are text, whatever bytes a file's has", "[input]") {
+  CHECK(*JobName("", "relu") == "relu");
+  CHECK(*JobName("mine", "relu") == "mine");
+  CHECK(JobName("\xff\xfe", "relu").status().message() == "--name is not UTF-8 text");
+}
+
 }  // namespace
 }  // namespace grove::cli

@@ -234,6 +234,22 @@ TEST_CASE("An evaluation whose workers are lost time and again is unmeasurable, 
   CHECK(Contains(ended.out, "UNMEASURABLE"));
 }
 
+TEST_CASE("An argument of a class that the problem defines reaches the candidate as one of its own", "[eval]") {
+  Scene scene;
+  const std::string head =
+      "import dataclasses\nimport torch\n@dataclasses.dataclass\nclass Config:\n    scale: float = 3.0\n";
+  const std::string body =
+      "(torch.nn.Module):\n    def __init__(self, config):\n        super().__init__()\n        self.scale = "
+      "config.scale\n    def forward(self, x):\n        return x * self.scale\n";
+  const std::string problem = scene.Write("scaled.py", head + "class Model" + body +
+                                                           "def get_inputs(): return [torch.randn(64, 64)]\n"
+                                                           "def get_init_inputs(): return [Config(2.5)]\n");
+  const std::string candidate = scene.Write("scaled_new.py", head + "class ModelNew" + body);
+  const json document = scene.Document({"eval", problem, candidate, "--device", "cpu", "--no-timing"}, 0);
+  CHECK(document["results"][0]["verdict"] == "CORRECT");
+  CHECK(document["results"][0]["result"].value("timing", json()).is_null());
+}
+
 TEST_CASE("An installation that is not whole is an infrastructure failure", "[eval]") {
   Scene scene;
   // Alone in a folder, as when only one of the programs was copied.

@@ -378,9 +378,9 @@ class NativeReference : public Reference {
     try {
       return Drawn(spec, shape, std::move(generator));
     } catch (const std::exception& error) {
-      throw ProblemError(name_ + ".toml: \"" + spec.name + "\" cannot be drawn: " + FirstLines(error.what()) +
-                             "; make its shape smaller, or correct its distribution",
-                         error.what());
+      const std::string text = error.what();  // behind the first line comes a trace
+      throw ProblemError(name_ + ".toml: \"" + spec.name + "\" cannot be drawn: " + text.substr(0, text.find('\n')) +
+                         "; make its shape smaller, or correct its distribution");
     }
   }
 

@@ -88,6 +88,8 @@ class Runner:
             hint = "; correct the problem"
             if isinstance(error, AttributeError) and str(error).startswith("module 'torch"):
                 hint = f"; the judge's torch is {torch.__version__}, and the problem may need a newer one"
+            elif "does not require grad" in str(error):
+                hint = "; forward runs under torch.no_grad(): differentiate under torch.enable_grad()"
             elif isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
                 hint = "; its tensors do not fit into this device's memory: make its shapes smaller"
             raise ProblemFailure(f"{self.label}: {what} failed{at}: {type(error).__name__}: {str(error)[:2000]}{hint}",
