@@ -46,16 +46,18 @@ Values::Values(LoadedProblem& problem, DeviceOps& ops, Random& random, const std
 
 void Values::Refill(const std::vector<std::size_t>& sets) {
   if (begin_ == Clock::time_point{}) begin_ = Clock::now();
-  const bool cheap = problem_.draw_seconds * static_cast<double>(sets.size()) <= kCheapDraws;
   // Where memory is short nothing can be kept.
   const bool keep = ops_.free_bytes() / 16 > problem_.bytes;
+  bool cheap = problem_.draw_seconds * static_cast<double>(sets.size()) <= kCheapDraws;
+  if (cheap && !same_draws_.has_value()) same_draws_ = SameDraws(Draw(), Draw());
+  cheap = cheap && !*same_draws_;
   if (manners_.empty() && !cheap && keep) {
     pool_.push_back(Draw());
     pool_.push_back(Draw());
     Learn(pool_[0], pool_[1]);
   }
   for (std::size_t set : sets) {
-    if (cheap || !keep) {
+    if (cheap || !keep) {  // (without room there are no others)
       Store(set, Draw());
       continue;
     }
@@ -67,7 +69,7 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
       continue;
     }
     const double budget = std::max(Since(begin_) / 3, 0.05) - draw_spent_;
-    if (budget > problem_.draw_seconds && random_.Below(2) == 0) {
+    if (!*same_draws_ && budget > problem_.draw_seconds && random_.Below(2) == 0) {
       std::vector<Leaf> drawn = Draw();
       draw_spent_ += Since(begin);
       Store(set, drawn);
@@ -83,7 +85,20 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
   }
 }
 
+// Whether get_inputs() gives the same whatever the seed (it seeds itself): then draws are no new values, and what was
+// seen in the check would be the answer in every run.
+bool Values::SameDraws(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
+  bool any = false;
+  for (std::size_t i = 0; i < one.size() && i < two.size(); ++i) {
+    if (!Floating(one[i]) || one[i].tensor.sizes() != two[i].tensor.sizes()) continue;
+    any = true;
+    if (!one[i].tensor.equal(two[i].tensor)) return false;
+  }
+  return any;
+}
+
 void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
+  if (!same_draws_.has_value()) same_draws_ = SameDraws(one, two);
   manners_.resize(leaves_[0].size());
   for (std::size_t i = 0; i < manners_.size(); ++i) {
     const Leaf& a = one.at(i);
@@ -103,7 +118,8 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
     // What is the same in every draw (a mask, a table) may be so in every set.
     fresh_ = fresh_ || (!manners_[i].varied && !a.tensor.equal(b.tensor));
   }
-  fresh_ = fresh_ || SameForVaried(one);
+  // (Where draws are always the same, another one would be no newer.)
+  fresh_ = fresh_ || (!*same_draws_ && SameForVaried(one));
   if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
 }
 

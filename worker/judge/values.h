@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "worker/judge/device_ops.h"
@@ -43,6 +44,7 @@ class Values {
  private:
   // What may be varied, from two draws.
   bool SameForVaried(const std::vector<Leaf>& drawn);
+  static bool SameDraws(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);
   void StoreVaried(std::size_t set, const std::vector<Leaf>& drawn);
@@ -62,6 +64,7 @@ class Values {
     std::size_t same_as = SIZE_MAX;
   };
   std::vector<Manner> manners_;
+  std::optional<bool> same_draws_;
   bool fresh_ = false, repeated_ = false;
   double fresh_spent_ = 0;
   std::size_t most_sets_ = SIZE_MAX;
