@@ -362,20 +362,19 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     slot->leaves.clear();
     std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
     std::string skipped;
-    // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
-    const bool ties = distribution != Distribution::kShifted && distribution != Distribution::kGiven;
-    if (ties && std::any_of(slot->out.places.begin(), slot->out.places.end(), [](const Place& place) {
-          return place.type.kind == wire::DTypeKind::kInt && place.type.bits >= 32;
-        })) {
-      current_->skipped = "the reference gives indices or counts, and these values make ties";
-      return;
-    }
     try {
       const Transformed made = Transform(distribution, form, problem_.reduction, &secret_, &leaves);
       current_->how = made.how;
       skipped = made.skipped;
     } catch (const std::exception& error) {
       skipped = "such values cannot be made: " + Bounded(error.what(), 200);
+    }
+    // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
+    if (skipped.empty() && distribution != Distribution::kShifted && distribution != Distribution::kGiven &&
+        std::any_of(slot->out.places.begin(), slot->out.places.end(), [](const Place& place) {
+          return place.type.kind == wire::DTypeKind::kInt && place.type.bits >= 32;
+        })) {
+      skipped = "the reference gives indices or counts, and these values make ties";
     }
     Expected expected;
     if (skipped.empty()) {
