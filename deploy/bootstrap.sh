@@ -90,7 +90,8 @@ demo() {
   say "searching for a faster ${DEMO_PROBLEM:-docs/examples/problems/gelu.py}"
   local ids=$data/last-search.json
   "$bin/grove" search "${DEMO_PROBLEM:-docs/examples/problems/gelu.py}" --device cpu --name demo \
-    --rounds 2 --ideas 3 --variants 2 --keep 2 --max-evaluations 16 --no-bank --json >"$ids"
+    --rounds 2 --ideas 3 --variants 2 --keep 2 --max-evaluations 16 --no-bank --json >"$ids" \
+    || { cat "$log" >&2; die "the search failed; above is what the coordinator and the worker said (${log#"$ROOT"/})"; }
   local job
   job=$(sed -n 's/.*"job": *"\(j-[a-z0-9]*\)".*/\1/p' "$ids" | head -n 1)
   [ -n "$job" ] || die "the search printed no job; see $ids"

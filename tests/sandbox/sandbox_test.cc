@@ -1,6 +1,7 @@
 #include "worker/sandbox/sandbox.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -303,6 +305,24 @@ TEST_CASE("A missing bubblewrap is said with the remedy, unless a weak sandbox i
     CHECK(active.count("namespaces") == 0);
     CHECK(active.count("filesystem") == 0);
     CHECK_FALSE(report.Required().ok());
+  }
+}
+
+TEST_CASE("Programs that are installed in a home are seen there, and nothing else of it", "[sandbox]") {
+  const passwd* user = getpwuid(getuid());
+  REQUIRE(user != nullptr);
+  std::string folder = absl::StrCat(user->pw_dir, "/.grove-test-XXXXXX");
+  if (mkdtemp(folder.data()) == nullptr) {
+    WARN("skipped: " << user->pw_dir << " cannot be written to");
+    return;
+  }
+  const std::string probe = folder + "/grove-sandbox-probe";
+  std::filesystem::copy_file(GROVE_PROBE, probe);
+  const SelfTestReport report = RunSelfTest(Host(), probe);
+  std::filesystem::remove_all(folder);
+  for (const LayerState& layer : report.layers) {
+    INFO(layer.name << ": " << layer.evidence);
+    if (layer.name == "filesystem" || layer.name == "namespaces") CHECK(layer.active);
   }
 }
 
