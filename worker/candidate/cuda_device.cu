@@ -1,4 +1,5 @@
 #include <cuda.h>
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -173,6 +174,13 @@ class CudaDevice : public Device {
     nanoseconds->assign(
         count_, static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 / static_cast<double>(count_)));
     return "";
+  }
+
+  std::string Profile(bool on) override {
+    // Nothing from before is seen, and nothing of it is missed.
+    cudaError_t status = cudaDeviceSynchronize();
+    if (status == cudaSuccess) status = on ? cudaProfilerStart() : cudaProfilerStop();
+    return status == cudaSuccess ? "" : Text(on ? "cudaProfilerStart" : "cudaProfilerStop", status);
   }
 
   std::string SelfTest(double* seconds) override {

@@ -37,6 +37,9 @@ class Device {
   // share of the run).
   virtual std::string Finish(std::vector<std::int64_t>* nanoseconds) = 0;
 
+  // From here on (until `false`) what runs on the device is for a profiler that watches this process, if there is one.
+  virtual std::string Profile(bool on) = 0;
+
   // The canary: computes what is known beforehand, on all of the device, and says how long a fixed piece of it took
   // (the best of three; on a CPU in time of this thread).
   virtual std::string SelfTest(double* seconds) = 0;

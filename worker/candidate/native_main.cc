@@ -238,6 +238,10 @@ class Program {
     if (order.size() > kMaxRunSlots) throw Failure{"run", "exception", "too many slots in one run"};
     const char* kind = device_->Where().device_type == 2 ? "cuda_error" : "exception";
     if (std::string error = device_->Prepare(order.size()); !error.empty()) throw Failure{"run", kind, error};
+    const bool profile = body.value("profile", false);
+    if (profile) {
+      if (std::string error = device_->Profile(true); !error.empty()) throw Failure{"run", kind, error};
+    }
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Slot& slot = *slots_.at(order[i]);
       grove_args args{};
@@ -268,6 +272,9 @@ class Program {
     }
     std::vector<std::int64_t> times;
     if (std::string error = device_->Finish(&times); !error.empty()) throw Failure{"run", kind, error};
+    if (profile) {
+      if (std::string error = device_->Profile(false); !error.empty()) throw Failure{"run", kind, error};
+    }
     Answer(times);
   }
 

@@ -188,6 +188,12 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
   return reply;
 }
 
+void Conversation::RunProfiled(const std::vector<std::size_t>& slots) {
+  Send({{"type", "run"}, {"slots", slots}, {"store", "all"}, {"profile", true}});
+  LetGo();
+  Receive("done", /*whole=*/true);
+}
+
 // From the request until the answer has come and `drained` has returned.
 double Conversation::Ask(const json& request, std::size_t calls, const std::function<void()>& drained, json* body) {
   const auto begin = Clock::now();

@@ -44,6 +44,8 @@ class Conversation {
   // Runs these slots in this order and waits for the answer. `store` as in docs/protocol.md.
   // `observe`: a Python candidate also says what did the work (never asked of a run that is timed).
   Reply Run(const std::vector<std::size_t>& slots, const char* store, bool observe = false);
+  // The same, marked by the candidate for a profiler that watches its process.
+  void RunProfiled(const std::vector<std::size_t>& slots);
   // The same, timed. The clock runs from the request until `drained` comes back, which is called at the answer and
   // waits for the device; then, before the candidate is held again, `at_once` is called: whatever still runs there by
   // stealth is to find nothing to work on. A Python candidate keeps what forward returned for Store.

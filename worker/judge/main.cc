@@ -24,6 +24,7 @@
 
 #include "worker/judge/evaluation.h"
 #include "worker/judge/problem_check.h"
+#include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
 #include "worker/judge/rates.h"
 #include "worker/judge/tensor_type.h"
@@ -150,6 +151,8 @@ class Judge {
         Load(id, body);
       } else if (type == "evaluate") {
         EvaluateOne(id, body, std::move(received.message.fds));
+      } else if (type == "profile") {
+        Profile(id, body, std::move(received.message.fds));
       } else if (type == "rates") {
         Rates(id, body);
       } else if (type == "quit") {
@@ -426,6 +429,21 @@ class Judge {
            {"result", outcome.result},
            {"ended", outcome.candidate_gone ? "candidate_gone" : ""},
            {"rival_ended", outcome.rival_gone ? "candidate_gone" : ""}});
+    } catch (const ProblemError& error) {
+      Failed(id, "problem", error.what(), error.detail);
+    } catch (const std::exception& error) {
+      Failed(id, "infrastructure", FirstLine(error.what()), error.what());
+    }
+  }
+
+  void Profile(const json& id, const json& body, std::vector<wire::UniqueFd> fds) {
+    if (problem_.reference == nullptr) return Failed(id, "infrastructure", "no problem was loaded", "");
+    if (fds.size() != 1) return Failed(id, "infrastructure", "a profile without its candidate", "");
+    try {
+      const bool python = body.at("candidate").value("kind", "native") == "python";
+      const std::string failure =
+          RunForProfiler(problem_, *ops_, wire::Channel(std::move(fds[0])), python, body.value("max_seconds", 60.0));
+      Say({{"type", "profiled"}, {"id", id}, {"failure", failure}});
     } catch (const ProblemError& error) {
       Failed(id, "problem", error.what(), error.detail);
     } catch (const std::exception& error) {

@@ -189,6 +189,21 @@ JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestan
   return Await(id, "result", deadline, on_progress, cancelled, &candidate, rival.has_value() ? &*rival : nullptr);
 }
 
+JudgeAnswer JudgeProcess::Profile(Contestant candidate, double seconds, absl::Time deadline,
+                                  const Cancelled& cancelled) {
+  const int64_t id = next_id_++;
+  const std::vector<int> fds = {candidate.channel.fd()};
+  if (auto error = channel_.Send({{"type", "profile"},
+                                  {"id", id},
+                                  {"candidate", {{"kind", candidate.python ? "python" : "native"}}},
+                                  {"max_seconds", seconds}},
+                                 fds)) {
+    return Died(absl::StrCat("the judge took no candidate: ", *error));
+  }
+  candidate.channel.Close();
+  return Await(id, "profiled", deadline, nullptr, cancelled);
+}
+
 JudgeAnswer JudgeProcess::Rates(double max_seconds, absl::Time deadline, const OnProgress& on_progress,
                                 const Cancelled& cancelled) {
   const int64_t id = next_id_++;

@@ -64,6 +64,9 @@ class JudgeProcess {
   // `deadline` is the backstop for a judge that hangs. Either both can be held or neither is.
   JudgeAnswer Evaluate(Contestant candidate, std::optional<Contestant> rival, const v1::EvaluationOptions& options,
                        absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled);
+  // Has a candidate that runs under a profiler do one marked call; within `seconds`. kDone's body is the `profiled`
+  // frame, whose `failure` says what went wrong, empty when nothing did.
+  JudgeAnswer Profile(Contestant candidate, double seconds, absl::Time deadline, const Cancelled& cancelled);
   // What the device can do. kDone's body is the `rates` frame. Needs no problem.
   JudgeAnswer Rates(double max_seconds, absl::Time deadline, const OnProgress& on_progress, const Cancelled& cancelled);
 

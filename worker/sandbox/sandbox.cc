@@ -416,6 +416,7 @@ absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& 
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   host->asks_at_forks_ = !host->cgroups_->pids() && ForkGate::Works();
   GROVE_ASSIGN_OR_RETURN(host->seccomp_fd_, CompileSeccompFilter());
+  GROVE_ASSIGN_OR_RETURN(host->loopback_fd_, CompileSeccompFilter(/*loopback=*/true));
   std::vector<std::string> places;
   if (!options.bwrap.empty()) {
     places.push_back(options.bwrap);
@@ -460,7 +461,9 @@ absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& 
 }
 
 SandboxHost::~SandboxHost() {
-  if (seccomp_fd_ >= 0) close(seccomp_fd_);
+  for (int fd : {seccomp_fd_, loopback_fd_}) {
+    if (fd >= 0) close(fd);
+  }
 }
 
 // -------------------------------------------------------------------------------------------------- SandboxedProcess
@@ -476,6 +479,10 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   p.spec_ = std::move(spec);
   p.bounds_ = p.spec_.bounds;
   const bool wrapped = !p.host_->bwrap().empty();
+  if (p.spec_.loopback && !wrapped) {
+    return absl::FailedPreconditionError(
+        "a program that needs sockets gets them only in a network namespace of its own, which needs bubblewrap");
+  }
   GROVE_ASSIGN_OR_RETURN(p.cgroup_, p.host_->cgroups().Create(p.spec_.label));
   GROVE_RETURN_IF_ERROR(p.cgroup_->SetLimits(p.bounds_.memory_bytes, p.bounds_.processes));
 
@@ -509,7 +516,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   if (wrapped) {
     GROVE_RETURN_IF_ERROR(MakePipe(&info_read, &info_write));
     GROVE_RETURN_IF_ERROR(MakePipe(&block_read, &block_write));
-    absl::StatusOr<int> copy = CopyOfFilter(p.host_->seccomp_fd());
+    absl::StatusOr<int> copy = CopyOfFilter(p.host_->seccomp_fd(p.spec_.loopback));
     if (!copy.ok()) return copy.status();
     filter.Set(*copy);
     int next = 3;
@@ -543,7 +550,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     args.insert(args.end(), p.spec_.argv.begin(), p.spec_.argv.end());
   } else {
     request.argv = p.spec_.argv;
-    request.seccomp_filter_fd = p.host_->seccomp_fd();
+    request.seccomp_filter_fd = p.host_->seccomp_fd(false);
     char folder[] = "/tmp/grove-weak-XXXXXX";
     if (mkdtemp(folder) == nullptr) return ErrnoStatus(errno, "cannot make a folder below /tmp");
     p.weak_tmp_ = folder;

@@ -44,7 +44,8 @@ class SandboxHost {
   CgroupHost& cgroups() { return *cgroups_; }
   // Without a control group that counts processes: the kernel asks at every fork. False: they are counted now and then.
   bool asks_at_forks() const { return asks_at_forks_; }
-  int seccomp_fd() const { return seccomp_fd_; }  // the compiled filter; each use takes its own copy
+  // The compiled filter; each use takes its own copy.
+  int seccomp_fd(bool loopback) const { return loopback ? loopback_fd_ : seccomp_fd_; }
 
  private:
   SandboxHost() = default;
@@ -52,7 +53,7 @@ class SandboxHost {
   bool user_namespace_ = false;
   std::string namespace_evidence_;
   std::unique_ptr<CgroupHost> cgroups_;
-  int seccomp_fd_ = -1;
+  int seccomp_fd_ = -1, loopback_fd_ = -1;
   bool asks_at_forks_ = false;
 };
 
@@ -87,7 +88,10 @@ struct SandboxSpec {
   std::vector<std::pair<std::string, std::string>> files;  // (path below /tmp, content), there before it starts
   Bounds bounds;
   LimitNames names;
-  bool identity = false;                 // a synthetic /etc/passwd, which Python libraries ask for
+  bool identity = false;  // a synthetic /etc/passwd, which Python libraries ask for
+  // Sockets of the IP families work, among the sandbox's own processes: for tools that talk to themselves that way
+  // (Nsight Compute). Without bubblewrap there is no network namespace to keep them in, and Start refuses.
+  bool loopback = false;
   int64_t kept_output_bytes = 64 << 10;  // of each of stdout and stderr: half from the start, half from the end
   // The supervisor's period. Wakes cost the measured program time on small machines.
   absl::Duration tick = absl::Milliseconds(50);

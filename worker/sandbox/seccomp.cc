@@ -122,7 +122,7 @@ class Filter {
 
 }  // namespace
 
-absl::StatusOr<int> CompileSeccompFilter() {
+absl::StatusOr<int> CompileSeccompFilter(bool loopback) {
   Filter filter;
   if (!filter.ok()) return absl::InternalError("libseccomp could not start a filter");
   for (const char* name : kDenied) filter.Deny(name, EPERM);
@@ -134,7 +134,17 @@ absl::StatusOr<int> CompileSeccompFilter() {
   }
   // Families other than AF_UNIX reach kernel code that no network namespace separates (vsock, alg, netlink), or a
   // network that is not there.
-  filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_NE, AF_UNIX));
+  if (loopback) {
+    // One rule can compare an argument only once: all families but three, by ranges.
+    static_assert(AF_UNIX == 1 && AF_INET == 2 && AF_INET6 == 10);
+    filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_EQ, AF_UNSPEC));
+    for (int family = AF_INET + 1; family < AF_INET6; ++family) {
+      filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_EQ, static_cast<uint32_t>(family)));
+    }
+    filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_GT, AF_INET6));
+  } else {
+    filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_NE, AF_UNIX));
+  }
   // Typing into the terminal of whoever started us.
   filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, TIOCSTI));
   filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, 0x541C /* TIOCLINUX */));

@@ -10,6 +10,8 @@ namespace grove::sandbox {
 // kernel's own machinery (bpf, io_uring, keyrings, userfaultfd, perf, modules, kexec, clocks), every socket family but
 // AF_UNIX, and foreign architectures. What CUDA needs stays: memfd_create, ioctl on its devices, threads.
 // docs/sandbox.md has the list with reasons.
-absl::StatusOr<int> CompileSeccompFilter();
+// `loopback`: also sockets of the IP families; only for sandboxes with a network namespace of their own, in which those
+// reach nothing but the sandbox itself.
+absl::StatusOr<int> CompileSeccompFilter(bool loopback = false);
 
 }  // namespace grove::sandbox
