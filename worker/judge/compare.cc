@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "worker/judge/compare_passes.h"
+
 namespace grove::judge {
 namespace {
 
@@ -56,122 +58,40 @@ double JumpsAllowed(const wire::DType& type, double reduction, double unstable, 
   return kNoiseFactor * unstable * std::max(WorkError(type, reduction, rule) / kNudge, 1.0);
 }
 
-// NaN meets NaN, an infinity the same infinity. Finite against finite is judged by the caller.
-bool SameSpecial(double expected, double got) {
-  if (std::isnan(expected)) return std::isnan(got);
-  return expected == got;
-}
-
 template <int kBits, bool kBfloat>
 Comparison CompareReal(const ComparisonInput& input, const Rule& rule) {
   const int parts = input.type.kind == wire::DTypeKind::kComplex ? 2 : 1;
   const std::int64_t n = input.elements * parts;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool has_high = input.high != nullptr, has_nudged = has_high && input.nudged != nullptr;
+  const auto load = [&input, has_high, has_nudged](std::int64_t i) {
+    ComparedElement element;
+    element.reference = LoadReal<kBits, kBfloat>(input.reference, i);
+    if (input.got != nullptr) element.got = LoadReal<kBits, kBfloat>(input.got, i);
+    if (has_high) element.high = input.high[i];
+    if (has_nudged) element.nudged = input.nudged[i];
+    return element;
+  };
 
   const double bound = RelativeBound(rule), tiny = TinyOf(input.type);
   MagnitudeTally magnitude;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double reference = LoadReal<kBits, kBfloat>(input.reference, i);
-    if (!std::isfinite(reference)) continue;
-    double expected = reference;
-    if (input.high != nullptr && std::isfinite(input.high[i])) {
-      expected = input.high[i];
-      const double error = std::fabs(reference - expected);
-      magnitude.noise_squares += error * error;
-      magnitude.noise_max = std::max(magnitude.noise_max, error);
-      if (error > bound * std::fabs(expected) && std::fabs(expected) >= tiny) ++magnitude.outliers;
-    }
-    magnitude.squares += expected * expected;
-    ++magnitude.finite;
-  }
+  for (std::int64_t i = 0; i < n; ++i) TallyMagnitude(load(i), has_high, bound, tiny, &magnitude);
   ResponseTally response;
-  if (input.high != nullptr && input.nudged != nullptr) {
+  if (has_nudged) {
     const double jump = JumpSize(magnitude);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double moved = std::fabs(input.nudged[i] - input.high[i]);
-      if (!std::isfinite(moved) || !std::isfinite(LoadReal<kBits, kBfloat>(input.reference, i))) continue;
-      if (moved > jump) {
-        ++response.jumps;
-      } else {
-        response.squares += moved * moved;
-        response.max = std::max(response.max, moved);
-      }
-    }
+    for (std::int64_t i = 0; i < n; ++i) TallyResponse(load(i), jump, &response);
   }
   Comparison result;
   const ScaledThresholds limits = LimitsFor(input, rule, magnitude, response, &result);
   if (input.got == nullptr) return result;
 
+  const ErrorPass pass = PassFor(input, rule, limits);
   ErrorTally errors;
-  struct {
-    std::int64_t elements = 0;
-    double errors = 0, magnitudes = 0, responses = 0, noise = 0;
-  } block;
-  const auto end_block = [&] {
-    if (limits.block > 0 &&
-        !BlockOk(limits, block.elements, block.errors, block.magnitudes, block.responses, block.noise))
-      ++errors.blocks;
-    block = {};
-  };
-  double worst_excess = -1;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (i > 0 && i % kNeighbours == 0) end_block();
-    const double reference = LoadReal<kBits, kBfloat>(input.reference, i);
-    const double got = LoadReal<kBits, kBfloat>(input.got, i);
-    if (!std::isfinite(reference) || !std::isfinite(got)) {
-      if (SameSpecial(reference, got)) continue;
-      ++errors.special;
-      if (worst_excess < kInfinity) {
-        worst_excess = kInfinity;
-        errors.worst = i;
-        errors.expected = reference;
-        errors.got = got;
-        errors.error = std::fabs(got - reference);
-        errors.allowed = 0;
-      }
-      continue;
-    }
-    double expected = reference;
-    const double plain = std::fabs(got - reference), size = std::fabs(reference);
-    if (plain > 1e-4 + 1e-4 * size) ++errors.beyond_1e4;
-    if (plain > 1e-2 + 1e-2 * size) ++errors.beyond_1e2;
-    errors.max_abs = std::max(errors.max_abs, plain);
-    if (size > 0) errors.max_rel = std::max(errors.max_rel, plain / size);
-    if (input.high != nullptr && std::isfinite(input.high[i])) expected = input.high[i];
-    double error = std::fabs(got - expected);
-    errors.squares += error * error;
-    if (error > bound * std::fabs(expected) && std::fabs(expected) >= tiny) ++errors.outliers;
-    double allowed = limits.element + limits.slack * std::fabs(expected);
-    if (error > allowed) {
-      ++errors.beyond;
-      errors.beyond_squares += error * error;
-    } else if (limits.block > 0 && std::isfinite(input.nudged[i])) {
-      const double moved = input.nudged[i] - input.high[i], noise = reference - expected;
-      ++block.elements;
-      block.errors += error * error;
-      block.magnitudes += expected * expected;
-      block.responses += moved * moved;
-      block.noise += noise * noise;
-    }
-    if (rule.mode == RuleMode::kAbsoluteRelative) {
-      error = plain;
-      allowed = rule.atol + rule.rtol * size;
-      expected = reference;
-      if (error > allowed) ++errors.beyond_given;
-    }
-    if (error > 0 && worst_excess < kInfinity) {
-      const double excess = error / std::max(allowed, std::numeric_limits<double>::min());
-      if (excess > worst_excess) {
-        worst_excess = excess;
-        errors.worst = i;
-        errors.expected = expected;
-        errors.got = got;
-        errors.error = error;
-        errors.allowed = allowed;
-      }
-    }
+  for (std::int64_t begin = 0; begin < n; begin += kNeighbours) {
+    BlockTally block;
+    for (std::int64_t i = begin; i < std::min(begin + kNeighbours, n); ++i)
+      TallyError(i, load(i), pass, &errors, &block);
+    if (limits.block > 0 && !BlockOk(limits, block)) ++errors.blocks;
   }
-  end_block();
   Decide(input, rule, magnitude, limits, errors, &result);
   return result;
 }
@@ -276,13 +196,14 @@ ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, doubl
   return limits;
 }
 
-bool BlockOk(const ScaledThresholds& limits, std::int64_t elements, double errors, double magnitudes, double responses,
-             double noise) {
-  if (elements == 0) return true;
-  const double n = static_cast<double>(elements);
-  const double scale = std::max(std::sqrt(magnitudes / n), std::sqrt(responses / n) / kNudge);
-  const double allowed = std::max({limits.block * scale, kBlockNoise * std::sqrt(noise / n), limits.block_floor});
-  return std::sqrt(errors / n) <= allowed;
+ErrorPass PassFor(const ComparisonInput& input, const Rule& rule, const ScaledThresholds& limits) {
+  ErrorPass pass;
+  pass.limits = limits;
+  pass.has_high = input.high != nullptr;
+  pass.absolute = rule.mode == RuleMode::kAbsoluteRelative;
+  pass.atol = rule.atol;
+  pass.rtol = rule.rtol;
+  return pass;
 }
 
 ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
@@ -356,6 +277,11 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
       result->why = "NaN or infinity where the reference has a number, or the reverse";
     } else if (beyond > 0) {
       result->why = "elements differ by more than rounding explains";
+      // A defect stands out of the other errors; a coarser type makes all of them alike.
+      constexpr double kAlike = 12, kCoarse = 1e-2;
+      if (!rms_ok && rms_error <= kCoarse * rms && errors.max_abs <= kAlike * rms_error) {
+        result->why += ", all of them about alike, as if the work had been done in a lower precision";
+      }
     } else if (!rms_ok) {
       std::snprintf(
           text, sizeof text,

@@ -104,7 +104,7 @@ struct Comparison {
 
 Comparison Compare(const ComparisonInput& input, const Rule& rule);
 
-// The figures that decide. Compare gathers them in two passes; for large outputs on a GPU, torch does so on the device.
+// The figures that decide. Compare gathers them in three passes (compare_passes.h), CompareOnGpu on the device.
 struct MagnitudeTally {  // first pass, over elements that are finite in the reference
   std::int64_t finite = 0, outliers = 0;
   double squares = 0, noise_squares = 0, noise_max = 0;
@@ -113,12 +113,13 @@ struct ResponseTally {  // between the passes, where there is `nudged`: over ele
   std::int64_t jumps = 0;
   double squares = 0, max = 0;  // of those that did not jump
 };
-struct ErrorTally {  // second pass
+struct ErrorTally {  // third pass
   double squares = 0, max_abs = 0, max_rel = 0;
   double beyond_squares = 0;  // the part of `squares` that comes from elements beyond the limit
   std::int64_t blocks = 0;    // that fail criterion 4
   std::int64_t special = 0, beyond = 0, beyond_1e4 = 0, beyond_1e2 = 0, beyond_given = 0, outliers = 0;
   std::int64_t worst = -1;  // position of an element (complex: of a part)
+  double excess = -1;       // of its error over what was allowed there; infinite where one side is no number
   double expected = 0, got = 0, error = 0, allowed = 0;
 };
 struct ScaledThresholds {
@@ -143,9 +144,6 @@ double RelativeBound(const Rule& rule);
 double TinyOf(const wire::DType& type);
 ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
                            const ResponseTally& response, Comparison* result);
-// Criterion 4 on one block, from sums of squares over it.
-bool BlockOk(const ScaledThresholds& limits, std::int64_t elements, double errors, double magnitudes, double responses,
-             double noise);
 void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
             const ScaledThresholds& limits, const ErrorTally& errors, Comparison* result);
 

@@ -1,4 +1,4 @@
-// The comparison rule over tensors: in place on the CPU, with the device's own arithmetic on a GPU.
+// The comparison rule over tensors: in place on the CPU, by kernels on a GPU.
 #include "worker/judge/compare_tensors.h"
 
 #include <ATen/ATen.h>
@@ -8,12 +8,13 @@
 #include <limits>
 #include <tuple>
 
+#include "worker/judge/compare_gpu.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {
 
-// Below this many elements a copy to the host costs less than the launches of the device path.
+// Below this many elements a copy to the host costs no more than the launches of the device path.
 constexpr std::int64_t kHostElements = 1 << 16;
 
 bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
@@ -96,137 +97,34 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   return Compare(input, rule);
 }
 
-double Largest(const at::Tensor& values) { return values.numel() > 0 ? values.max().item<double>() : 0; }
-
 // Real parts side by side, as one long vector.
 at::Tensor Flat(const at::Tensor& tensor) {
-  return (tensor.is_complex() ? at::view_as_real(tensor) : tensor).reshape({-1});
+  return (tensor.is_complex() ? at::view_as_real(tensor) : tensor).reshape({-1}).contiguous();
 }
 
-// Sums over blocks of kNeighbours neighbours; zeros fill the last one.
-at::Tensor BlockSums(const at::Tensor& values) {
-  const std::int64_t n = values.numel(), blocks = (n + kNeighbours - 1) / kNeighbours;
-  return (n % kNeighbours == 0 ? values : at::constant_pad_nd(values, {0, blocks * kNeighbours - n}))
-      .view({blocks, kNeighbours})
-      .sum(1);
-}
-
-// The same passes as Compare, in torch's words.
 Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
   input.elements = tensors.reference.numel();
   input.type = wire::FindDType(ShortType(tensors.reference.scalar_type())).value();
   input.reduction = tensors.reduction;
   input.noise = tensors.noise;
-  const double present = 0;
-  if (tensors.high.defined()) input.high = &present;  // only asked whether it is there
-  if (tensors.nudged.defined()) input.nudged = &present;
   input.jumps = WideJumps(tensors);
-  const at::Tensor got_flat = tensors.got.defined() ? Flat(tensors.got) : at::Tensor(),
-                   reference_flat = Flat(tensors.reference);
-  const at::Tensor high_flat = tensors.high.defined() ? Flat(tensors.high) : at::Tensor();
-  const at::Tensor nudged_flat = tensors.nudged.defined() ? Flat(tensors.nudged) : at::Tensor();
-  const std::int64_t n = reference_flat.numel();
-  const double bound = RelativeBound(rule), tiny = TinyOf(input.type);
-  auto part = [](const at::Tensor& tensor, std::int64_t begin, std::int64_t end) {
-    return tensor.slice(0, begin, end).to(at::kDouble);
-  };
-  MagnitudeTally magnitude;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t end = std::min(begin + kChunk, n);
-    const at::Tensor reference = part(reference_flat, begin, end);
-    const at::Tensor finite = at::isfinite(reference);
-    at::Tensor expected = reference;
-    if (high_flat.defined()) {
-      const at::Tensor high = part(high_flat, begin, end);
-      const at::Tensor usable = at::logical_and(finite, at::isfinite(high));
-      expected = at::where(usable, high, reference);
-      const at::Tensor error = at::where(usable, (reference - high).abs(), at::zeros_like(reference));
-      magnitude.noise_squares += error.square().sum().item<double>();
-      magnitude.noise_max = std::max(magnitude.noise_max, Largest(error));
-      magnitude.outliers +=
-          Count(at::logical_and(at::logical_and(usable, expected.abs() >= tiny), error > expected.abs() * bound));
-    }
-    magnitude.finite += Count(finite);
-    magnitude.squares += at::where(finite, expected, at::zeros_like(expected)).square().sum().item<double>();
+  const at::Tensor reference = Flat(tensors.reference);
+  at::Tensor got, high, nudged;
+  input.reference = reference.data_ptr();
+  if (tensors.got.defined()) {
+    got = Flat(tensors.got);
+    input.got = got.data_ptr();
   }
-  ResponseTally response;
-  for (std::int64_t begin = 0; begin < n && nudged_flat.defined(); begin += kChunk) {
-    const std::int64_t end = std::min(begin + kChunk, n);
-    const at::Tensor moved = (part(nudged_flat, begin, end) - part(high_flat, begin, end)).abs();
-    const at::Tensor usable = at::logical_and(at::isfinite(moved), at::isfinite(part(reference_flat, begin, end)));
-    const at::Tensor jumps = at::logical_and(usable, moved > JumpSize(magnitude));
-    const at::Tensor slopes = at::where(at::logical_and(usable, at::logical_not(jumps)), moved, at::zeros_like(moved));
-    response.jumps += Count(jumps);
-    response.squares += slopes.square().sum().item<double>();
-    response.max = std::max(response.max, Largest(slopes));
+  if (tensors.high.defined()) {
+    high = Flat(tensors.high).to(at::kDouble);
+    input.high = static_cast<const double*>(high.data_ptr());
   }
-  Comparison result;
-  const ScaledThresholds limits = LimitsFor(input, rule, magnitude, response, &result);
-  if (!tensors.got.defined()) return result;
-  ErrorTally errors;
-  double worst_excess = -1;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t end = std::min(begin + kChunk, n);
-    const at::Tensor reference = part(reference_flat, begin, end), got = part(got_flat, begin, end);
-    const at::Tensor both = at::logical_and(at::isfinite(reference), at::isfinite(got));
-    const at::Tensor zero = at::zeros_like(reference);
-    const at::Tensor special = at::logical_and(
-        at::logical_not(both),
-        at::logical_not(at::logical_or(at::logical_and(at::isnan(reference), at::isnan(got)), reference == got)));
-    at::Tensor expected = reference;
-    if (high_flat.defined()) {
-      const at::Tensor high = part(high_flat, begin, end);
-      expected = at::where(at::isfinite(high), high, reference);
-    }
-    const at::Tensor size = at::where(both, reference.abs(), zero);
-    const at::Tensor plain = at::where(both, (got - reference).abs(), zero);
-    const at::Tensor error = at::where(both, (got - expected).abs(), zero);
-    const at::Tensor magnitude_here = at::where(both, expected.abs(), zero);
-    errors.special += Count(special);
-    errors.beyond_1e4 += Count(plain > size * 1e-4 + 1e-4);
-    errors.beyond_1e2 += Count(plain > size * 1e-2 + 1e-2);
-    errors.max_abs = std::max(errors.max_abs, Largest(plain));
-    errors.max_rel = std::max(errors.max_rel, Largest(at::where(size > 0, plain / size, zero)));
-    errors.squares += error.square().sum().item<double>();
-    errors.outliers += Count(at::logical_and(error > magnitude_here * bound, magnitude_here >= tiny));
-    at::Tensor allowed = magnitude_here * limits.slack + limits.element;
-    const at::Tensor beyond = error > allowed;
-    errors.beyond += Count(beyond);
-    errors.beyond_squares += at::where(beyond, error, zero).square().sum().item<double>();
-    if (limits.block > 0) {
-      const at::Tensor high = part(high_flat, begin, end), nudged = part(nudged_flat, begin, end);
-      const at::Tensor counts = at::logical_and(at::logical_and(both, at::logical_not(beyond)), at::isfinite(nudged));
-      auto sums = [&](const at::Tensor& values) { return BlockSums(at::where(counts, values, zero).square()); };
-      const at::Tensor elements = BlockSums(counts.to(at::kDouble)).clamp_min(1);
-      const at::Tensor scale =
-          at::maximum((sums(expected) / elements).sqrt(), (sums(nudged - high) / elements).sqrt() / kNudge) *
-          limits.block;
-      const at::Tensor noise = (sums(reference - expected) / elements).sqrt() * kBlockNoise;
-      errors.blocks += Count((sums(error) / elements).sqrt() > at::maximum(scale, noise).clamp_min(limits.block_floor));
-    }
-    at::Tensor judged = error, wanted = expected;
-    if (rule.mode == RuleMode::kAbsoluteRelative) {
-      allowed = size * rule.rtol + rule.atol;
-      judged = plain;
-      wanted = reference;
-      errors.beyond_given += Count(judged > allowed);
-    }
-    at::Tensor excess = judged / allowed.clamp_min(std::numeric_limits<double>::min());
-    excess = at::where(special, at::full_like(excess, std::numeric_limits<double>::infinity()), excess);
-    const std::int64_t at_worst = excess.argmax().item<std::int64_t>();
-    const double here = excess[at_worst].item<double>();
-    if (here > 0 && here > worst_excess) {
-      worst_excess = here;
-      errors.worst = begin + at_worst;
-      errors.expected = wanted[at_worst].item<double>();
-      errors.got = got[at_worst].item<double>();
-      errors.error = std::fabs(errors.got - errors.expected);
-      errors.allowed = std::isinf(here) ? 0 : allowed[at_worst].item<double>();
-    }
+  if (tensors.nudged.defined()) {
+    nudged = Flat(tensors.nudged).to(at::kDouble);
+    input.nudged = static_cast<const double*>(nudged.data_ptr());
   }
-  Decide(input, rule, magnitude, limits, errors, &result);
-  return result;
+  return CompareOnGpu(input, rule);
 }
 
 }  // namespace

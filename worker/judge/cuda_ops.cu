@@ -143,7 +143,8 @@ __global__ void FillPattern(unsigned char* out, Pattern pattern, std::size_t byt
   for (std::size_t i = words * 16 + first; i < bytes; i += step) out[i] = pattern.bytes[i % 16];
 }
 
-// Words of 16 bytes; the first of every `step` bytes is left out (step 0: none), counted from `phase` before `a`.
+// Words of 16 bytes; the first of every `step` bytes (a power of two) is left out (step 0: none), counted from `phase`
+// before `a`.
 __global__ void FindDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, std::size_t step,
                               std::size_t phase, unsigned int* different) {
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) & 15) == 0;
@@ -151,12 +152,12 @@ __global__ void FindDifferent(const unsigned char* a, const unsigned char* b, st
   const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   bool found = false;
   for (std::size_t i = first; i < words; i += stride) {
-    if (step != 0 && (phase + 16 * i) % step < kSpoilBytes) continue;
+    if (step != 0 && ((phase + 16 * i) & (step - 1)) < kSpoilBytes) continue;
     const uint4 x = reinterpret_cast<const uint4*>(a)[i], y = reinterpret_cast<const uint4*>(b)[i];
     found = found || x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w;
   }
   for (std::size_t i = words * 16 + first; i < bytes; i += stride) {
-    if (step != 0 && (phase + i) % step < kSpoilBytes) continue;
+    if (step != 0 && ((phase + i) & (step - 1)) < kSpoilBytes) continue;
     found = found || a[i] != b[i];
   }
   if (found) atomicOr(different, 1u);
@@ -278,7 +279,7 @@ class CudaOps : public DeviceOps {
     Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
-  void Rest() override { std::this_thread::sleep_for(std::chrono::milliseconds(8)); }
+  void Rest() override { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
   void EmptyRun() override {
     Empty<<<1, 32>>>();
     Synchronize();

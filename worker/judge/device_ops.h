@@ -22,8 +22,8 @@ class SharedBlock {
   virtual int fd() const = 0;  // owned by the block
 };
 
-// Bytes that a comparison leaves out: the first kSpoilBytes of every `step` bytes, `phase` being where the compared
-// piece begins. A step of 0 leaves out nothing.
+// Bytes that a comparison leaves out: the first kSpoilBytes of every `step` bytes, a power of two, `phase` being where
+// the compared piece begins. A step of 0 leaves out nothing.
 struct Spoiled {
   std::size_t step = 0, phase = 0;
 };

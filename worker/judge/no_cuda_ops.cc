@@ -1,5 +1,6 @@
 #include <stdexcept>
 
+#include "worker/judge/compare_gpu.h"
 #include "worker/judge/device_ops.h"
 
 namespace grove::judge {
@@ -9,5 +10,9 @@ std::unique_ptr<DeviceOps> MakeCudaOps(int) {
       "this grove-judge was built against a PyTorch without CUDA; build it against one that has CUDA (grove-worker "
       "setup)");
 }
+
+// Without a device nothing is there to be compared.
+Comparison CompareOnGpu(const ComparisonInput&, const Rule&) { throw std::logic_error("no CUDA"); }
+std::vector<RowError> RowErrorsOnGpu(const std::vector<ComparedRow>&) { throw std::logic_error("no CUDA"); }
 
 }  // namespace grove::judge

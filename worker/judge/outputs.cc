@@ -9,12 +9,11 @@
 namespace grove::judge {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{64} << 20;  // of one output, compared at once
+// Of one output, compared at once: what is expected is held until then, on a CPU also stacked.
+constexpr std::size_t kMostBytesCpu = std::size_t{64} << 20, kMostBytesCuda = std::size_t{1} << 30;
 
-// For each row of [rows, ...]: the largest error and the rms error, both over the rms of what is expected; NaN where
-// something is not a number on one side only.
-std::pair<std::vector<double>, std::vector<double>> RowErrors(const at::Tensor& got_rows,
-                                                              const at::Tensor& expected_rows) {
+// As RowErrorsOnGpu, for each row of [rows, ...] on a CPU.
+std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& expected_rows) {
   const std::int64_t rows = expected_rows.size(0);
   auto flat = [rows](const at::Tensor& tensor) {
     const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor) : tensor;
@@ -39,11 +38,11 @@ std::pair<std::vector<double>, std::vector<double>> RowErrors(const at::Tensor& 
     largest = error.amax(1) / unit;
     rms = error.square().mean(1).sqrt_() / unit;
   }
-  auto list = [rows](const at::Tensor& tensor) {
-    const at::Tensor host = tensor.to(at::kDouble).to(at::kCPU).contiguous();
-    return std::vector<double>(host.data_ptr<double>(), host.data_ptr<double>() + rows);
-  };
-  return {list(largest), list(rms)};
+  largest = largest.to(at::kDouble).contiguous();
+  rms = rms.to(at::kDouble).contiguous();
+  std::vector<RowError> errors;
+  for (std::int64_t i = 0; i < rows; ++i) errors.push_back({largest.data_ptr<double>()[i], rms.data_ptr<double>()[i]});
+  return errors;
 }
 
 }  // namespace
@@ -64,7 +63,8 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
   const Slot& shape = arena.at(sets[0]);
   std::size_t largest = 1;
   for (const Place& place : shape.out.places) largest = std::max(largest, place.bytes);
-  const std::size_t rows = std::max<std::size_t>(kChunkBytes / largest, 1);
+  const std::size_t most = cuda_ ? kMostBytesCuda : kMostBytesCpu;
+  const std::size_t rows = std::max<std::size_t>(most / largest, 1);
   for (std::size_t begin = 0; begin < sets.size(); begin += rows) {
     const std::size_t count = std::min(rows, sets.size() - begin);
     std::vector<std::vector<at::Tensor>> wanted;
@@ -77,31 +77,44 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
     if (passed_.empty()) look[0] = true;
     const std::size_t outputs = wanted[0].size();
     passed_.resize(std::max(passed_.size(), outputs));
-    std::vector<std::vector<Errors>> errors(outputs, std::vector<Errors>(count));
+    std::vector<ComparedRow> compared;
     for (std::size_t o = 0; o < outputs; ++o) {
-      std::vector<at::Tensor> got_rows, wanted_rows;
       for (std::size_t i = 0; i < count; ++i) {
         const Slot& slot = arena.at(sets[begin + i]);
         const Place& place = slot.out.places.at(o);
-        wanted_rows.push_back(wanted[i].at(o));
-        got_rows.push_back(at::from_blob(slot.outputs->data() + place.offset, place.shape,
-                                         wanted[i][o].options().requires_grad(false)));
+        compared.push_back(
+            {slot.outputs->data() + place.offset, wanted[i][o].data_ptr(), wanted[i][o].numel(), place.type});
       }
-      const auto [top, rms] = RowErrors(at::stack(got_rows), at::stack(wanted_rows));
-      for (std::size_t i = 0; i < count; ++i) errors[o][i] = {top[i], rms[i]};
     }
+    std::vector<RowError> flat;
+    if (cuda_) {
+      flat = RowErrorsOnGpu(compared);
+    } else {
+      for (std::size_t o = 0; o < outputs; ++o) {
+        std::vector<at::Tensor> got_rows, wanted_rows;
+        for (std::size_t i = 0; i < count; ++i) {
+          wanted_rows.push_back(wanted[i][o]);
+          got_rows.push_back(at::from_blob(const_cast<void*>(compared[o * count + i].got), wanted[i][o].sizes(),
+                                           wanted[i][o].options().requires_grad(false)));
+        }
+        const std::vector<RowError> row = RowErrors(at::stack(got_rows), at::stack(wanted_rows));
+        flat.insert(flat.end(), row.begin(), row.end());
+      }
+    }
+    const auto error_of = [&](std::size_t o, std::size_t i) -> const RowError& { return flat[o * count + i]; };
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t o = 0; o < outputs; ++o) {
-        const Errors& error = errors[o][i];
+        const RowError& error = error_of(o, i);
         if (!(error.largest <= passed_[o].largest) || !(error.rms <= passed_[o].rms)) look[i] = true;
       }
       if (!look[i]) continue;
       VerifyOne(side, sets[begin + i], wanted[i]);
       for (std::size_t o = 0; o < outputs; ++o) {
         // What is no number stays a matter for Check.
-        if (!std::isfinite(errors[o][i].largest) || !std::isfinite(errors[o][i].rms)) continue;
-        passed_[o].largest = std::max(passed_[o].largest, errors[o][i].largest);
-        passed_[o].rms = std::max(passed_[o].rms, errors[o][i].rms);
+        const RowError& error = error_of(o, i);
+        if (!std::isfinite(error.largest) || !std::isfinite(error.rms)) continue;
+        passed_[o].largest = std::max(passed_[o].largest, error.largest);
+        passed_[o].rms = std::max(passed_[o].rms, error.rms);
       }
     }
   }

@@ -7,13 +7,15 @@
 #include <vector>
 
 #include "worker/judge/check.h"
+#include "worker/judge/compare_gpu.h"
 #include "worker/judge/side.h"
 
 namespace grove::judge {
 
 class Outputs {
  public:
-  Outputs(LoadedProblem& problem, Check& check, Values& values) : problem_(problem), check_(check), values_(values) {}
+  Outputs(LoadedProblem& problem, Check& check, Values& values, bool cuda)
+      : problem_(problem), check_(check), values_(values), cuda_(cuda) {}
 
   // Throws Check's verdict when one of these sets' outputs is wrong, or when memory was written that must not be.
   // `expected` gives the reference's outputs of a set.
@@ -21,15 +23,13 @@ class Outputs {
               const std::function<std::vector<at::Tensor>(std::size_t)>& expected);
 
  private:
-  struct Errors {
-    double largest = 0, rms = 0;  // over the output's rms
-  };
   void VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected);
 
   LoadedProblem& problem_;
   Check& check_;
   Values& values_;
-  std::vector<Errors> passed_;  // the largest that Check passed, of each output
+  const bool cuda_;
+  std::vector<RowError> passed_;  // the largest that Check passed, of each output
 };
 
 }  // namespace grove::judge

@@ -197,32 +197,50 @@ void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& 
 void CandidateSide::LearnStoring(const std::function<void()>& between) {
   constexpr int kTimes = 7;
   constexpr std::size_t kMostPlaces = 512;
-  const std::size_t most = std::size_t{ops_.cuda() ? 128u : 32u} << 20;  // bytes
-  nlohmann::json places = nlohmann::json::array();
-  std::size_t bytes = 0, sets = 0;
-  for (; sets < like_ && (sets == 0 || (bytes < most && places.size() < kMostPlaces)); ++sets) {
+  const std::size_t most = std::size_t{ops_.cuda() ? 1024u : 32u} << 20;  // bytes
+  // Copies to the places of the first sets, of `most` bytes together.
+  nlohmann::json all = nlohmann::json::array();
+  std::size_t copied = 0, bytes = 0, sets = 0;
+  for (; sets < like_ && (sets == 0 || (copied < most && all.size() < kMostPlaces)); ++sets) {
     const Slot& slot = arena_.at(sets);
     for (const Place& place : slot.out.places) {
-      if (place.bytes > 0) places.push_back({slot.out_region, place.offset, std::min(place.bytes, most)});
       bytes += place.bytes;
+      const std::size_t part = std::min(place.bytes, most - copied);
+      if (part > 0) all.push_back({slot.out_region, place.offset, part});
+      copied += part;
     }
   }
-  if (places.empty()) return;
-  std::size_t copied = 0;
-  for (const auto& place : places) copied += place[2].get<std::size_t>();
-  std::vector<double> seconds;
-  for (int i = 0; i <= kTimes; ++i) {
+  if (all.empty()) return;
+  // A quarter as many sets, or of few a quarter of each: what asking costs is in both.
+  constexpr std::size_t kLess = 4, kUnit = 16;
+  nlohmann::json part = all;
+  if (sets >= kLess) {
+    part.erase(part.begin() + static_cast<std::ptrdiff_t>(all.size() / sets * (sets / kLess)), part.end());
+  } else {
+    for (auto& place : part) {
+      place[2] = std::max<std::size_t>(place[2].get<std::size_t>() / kLess / kUnit * kUnit, 1);
+    }
+  }
+  std::size_t less = 0;
+  for (const auto& place : part) less += place[2].get<std::size_t>();
+  const auto store = [&](const nlohmann::json& places) {
     between();
     ops_.Rest();
     Cool({});
     conversation_.Practise(
         1, 0, [this] { ops_.EmptyRun(); }, places);
-    const double took = conversation_.PractiseStoring(sets);
-    if (i > 0) seconds.push_back(took);  // the first one pages its code and memory in
+    return conversation_.PractiseStoring(sets);
+  };
+  store(all);  // pages its code and memory in
+  std::vector<double> whole, quarter;
+  for (int i = 0; i < kTimes; ++i) {
+    whole.push_back(store(all));
+    quarter.push_back(store(part));
   }
-  storing_asked_ = std::min(empty_before_, Median(seconds));
-  storing_ = (Median(seconds) - storing_asked_) * static_cast<double>(bytes) /
-             (static_cast<double>(copied) * static_cast<double>(sets));
+  const double grown = std::max(Median(whole) - Median(quarter), 0.0);
+  const double each = copied > less ? grown / static_cast<double>(copied - less) : 0;  // for a byte
+  storing_asked_ = std::max(Median(whole) - each * static_cast<double>(copied), 0.0);
+  storing_ = each * static_cast<double>(bytes) / static_cast<double>(sets);
 }
 
 double CandidateSide::Asking(double empty, double run) const {

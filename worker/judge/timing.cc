@@ -83,7 +83,7 @@ Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings&
       slots_(slots),
       check_(check),
       random_(random),
-      outputs_(problem, check, values) {
+      outputs_(problem, check, values, ops.cuda()) {
   for (const std::string& name : settings_.baselines) {
     if (name == "BASELINE_RIVAL") continue;
     Series entry;
@@ -499,7 +499,7 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
     for (std::size_t set : chosen) {
       if (its.count(set) != 0) both.push_back(set);
     }
-    Guarded(series, [&] { Outputs(problem_, check_, values_).Verify(series->rival, both, expected); });
+    Guarded(series, [&] { Outputs(problem_, check_, values_, ops_.cuda()).Verify(series->rival, both, expected); });
   }
   const double spent = Since(begin);
   verify_spent_ += spent;
