@@ -50,7 +50,7 @@ struct Flags {
   std::string metrics_listen;
   bool allow_weak_sandbox = false;
   int build_slots = 0;
-  std::string python, nvcc, cxx = "g++";
+  std::string python, nvcc, ncu, cxx = "g++";
   int64_t judge_memory_bytes = 0;
   v1::Limits limits;
   double grace_seconds = 30;
@@ -90,6 +90,7 @@ void DefineCommon(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--python", flags.python, "interpreter that has torch; found if not given");
   app.add_option("--nvcc", flags.nvcc, "CUDA compiler; found if not given");
+  app.add_option("--ncu", flags.ncu, "Nsight Compute, for evaluations with --profile; found if not given");
   app.add_option("--cxx", flags.cxx, "C++ compiler")->capture_default_str();
   app.add_option("--log-level", flags.log_level, "what to log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
@@ -229,6 +230,7 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
   options.device = device;
   options.python = flags.python;
   options.nvcc = flags.nvcc;
+  options.ncu = flags.ncu;
   options.cxx = flags.cxx;
   const int threads = static_cast<int>(std::thread::hardware_concurrency());
   options.build_slots = flags.build_slots > 0 ? flags.build_slots : std::clamp(threads / 2, 1, 8);

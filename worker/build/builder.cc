@@ -212,6 +212,12 @@ std::string Builder::Toolkit() const {
   return options_.cxx ? options_.cxx->version : "";
 }
 
+absl::StatusOr<InstructionMix> Builder::Instructions(const std::vector<BuiltObject>& objects,
+                                                     const std::function<bool()>& cancelled) const {
+  if (!options_.nvcc) return absl::NotFoundError(options_.nvcc_missing);
+  return CountInstructions(options_.host, *options_.nvcc, objects, cancelled);
+}
+
 std::vector<std::string> Builder::NativeArguments(const v1::Candidate& candidate) const {
   std::vector<std::string> arguments;
   if (candidate.format() == v1::CANDIDATE_FORMAT_CUDA) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "grove/v1/types.pb.h"
 #include "worker/build/build_cache.h"
+#include "worker/build/sass.h"
 #include "worker/build/torch_glue.h"
 #include "worker/device/toolchain.h"
 #include "worker/sandbox/sandbox.h"
@@ -55,6 +56,10 @@ class Builder {
   // `note` is told, in words for people, what takes long for another reason than the candidate; may be empty.
   absl::StatusOr<BuildOutcome> Build(const v1::Candidate& candidate, const v1::Limits& limits,
                                      const std::function<bool()>& cancelled, const Note& note = nullptr);
+
+  // What machine code these objects hold, for a CUDA device: see sass.h.
+  absl::StatusOr<InstructionMix> Instructions(const std::vector<BuiltObject>& objects,
+                                              const std::function<bool()>& cancelled) const;
 
   // Compiler and version used for native candidates of this device, for DeviceInfo.toolkit.
   std::string Toolkit() const;

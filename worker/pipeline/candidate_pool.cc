@@ -66,9 +66,10 @@ std::vector<std::string> ProgramEnvironment(bool cuda, int threads) {
   return env;
 }
 
-absl::StatusOr<PreparedCandidate> CandidatePool::StartOne(bool python, const v1::Limits& limits) {
-  const std::string& program = python ? config_.python_script : config_.native_program;
-  if (program.empty() || (python && config_.python.empty())) {
+absl::StatusOr<PreparedCandidate> StartCandidate(const CandidateConfig& config, bool python, const v1::Limits& limits,
+                                                 const std::function<void(sandbox::SandboxSpec*)>& adapt) {
+  const std::string& program = python ? config.python_script : config.native_program;
+  if (program.empty() || (python && config.python.empty())) {
     return absl::FailedPreconditionError(
         python ? "this worker has no Python with torch, so it cannot run .py candidates (see grove doctor)"
                : "grove-candidate is not installed here; `grove-worker setup` builds it");
@@ -76,25 +77,26 @@ absl::StatusOr<PreparedCandidate> CandidatePool::StartOne(bool python, const v1:
   auto [judge_end, candidate_end] = wire::Channel::CreatePair();
   sandbox::SandboxSpec spec;
   spec.label = python ? "python" : "native";
-  if (python) spec.argv.push_back(config_.python);
+  if (python) spec.argv.push_back(config.python);
   for (const std::string& a : {program, std::string("--fd"), std::string("3"), std::string("--device"),
-                               config_.device_argument, std::string("--threads"), absl::StrCat(config_.threads)}) {
+                               config.device_argument, std::string("--threads"), absl::StrCat(config.threads)}) {
     spec.argv.push_back(a);
   }
-  const bool cuda = config_.device_argument != "cpu";
-  spec.env = ProgramEnvironment(cuda, config_.threads);
+  const bool cuda = config.device_argument != "cpu";
+  spec.env = ProgramEnvironment(cuda, config.threads);
   spec.read_only = {program};
-  spec.devices = config_.device_nodes;
+  spec.devices = config.device_nodes;
   spec.identity = python;
   if (python) {
-    spec.read_only.insert(spec.read_only.end(), config_.python_folders.begin(), config_.python_folders.end());
+    spec.read_only.insert(spec.read_only.end(), config.python_folders.begin(), config.python_folders.end());
     spec.read_only.push_back(absl::StrCat(std::filesystem::path(program).parent_path().string(), "/extension_key.py"));
   }
   spec.fds = {{candidate_end.fd(), 3}};
   spec.bounds = CandidateBounds(limits);
   spec.bounds.wall = absl::ZeroDuration();  // it waits, for as long as there is no work
   spec.bounds.cpu_seconds = 0;
-  auto process = sandbox::SandboxedProcess::Start(config_.host, std::move(spec));
+  if (adapt) adapt(&spec);
+  auto process = sandbox::SandboxedProcess::Start(config.host, std::move(spec));
   if (!process.ok()) return process.status();
   PreparedCandidate prepared;
   prepared.process = *std::move(process);
@@ -126,7 +128,7 @@ void CandidatePool::Stock() {
     const int generation = generation_;
     starting_ = true;
     lock.unlock();
-    auto next = StartOne(python, config_.default_limits);
+    auto next = StartCandidate(config_, python, config_.default_limits, nullptr);
     lock.lock();
     if (!next.ok()) {
       wanted_[python] = false;  // Take will try again and say why
@@ -193,7 +195,7 @@ absl::StatusOr<PreparedCandidate> CandidatePool::Take(bool python, const v1::Lim
     prepared = PreparedCandidate();
   }
   if (prepared.process == nullptr) {
-    auto started = StartOne(python, limits);
+    auto started = StartCandidate(config_, python, limits, nullptr);
     if (!started.ok()) return started.status();
     prepared = *std::move(started);
   }

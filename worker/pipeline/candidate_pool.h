@@ -7,6 +7,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -41,6 +42,11 @@ struct PreparedCandidate {
   int64_t disk_bytes = 0;
 };
 
+// Starts one, which will say hello when it is ready. Its clock does not run yet (SetBounds starts it).
+// `adapt` may change what is started and where; empty = as it is. FAILED_PRECONDITION: this kind is not installed here.
+absl::StatusOr<PreparedCandidate> StartCandidate(const CandidateConfig& config, bool python, const v1::Limits& limits,
+                                                 const std::function<void(sandbox::SandboxSpec*)>& adapt);
+
 // Thread-safe.
 class CandidatePool {
  public:
@@ -65,7 +71,6 @@ class CandidatePool {
     PreparedCandidate candidate;
     bool held = false;
   };
-  absl::StatusOr<PreparedCandidate> StartOne(bool python, const v1::Limits& limits);
   void Stock();
   int Ahead(bool python) const { return python ? config_.python_ahead : config_.native_ahead; }
 

@@ -39,6 +39,7 @@
 #include "worker/pipeline/candidate_pool.h"
 #include "worker/pipeline/floor.h"
 #include "worker/pipeline/judge_process.h"
+#include "worker/pipeline/profile.h"
 #include "worker/pipeline/programs.h"
 #include "worker/pipeline/slot_clock.h"
 #include "worker/pipeline/verdict.h"
@@ -104,6 +105,7 @@ struct Work {
   v1::Limits limits;  // every field set
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
+  std::optional<build::InstructionMix> instructions;  // with options.profile
   std::vector<std::pair<std::string, double>> stages;
   absl::Time submitted = SteadyNow(), ready = SteadyNow();  // for the device
 };
@@ -198,6 +200,8 @@ class PipelineImpl : public Pipeline {
   };
   WarmJudge* GetJudge(const WorkPtr& work, const v1::Problem& problem, const v1::EvaluationOptions& options,
                       v1::WorkResult* result);
+  // Fills result->profile, whatever happens.
+  void Profile(const WorkPtr& work, WarmJudge& judge, v1::EvaluationResult* result);
   void DropJudge(const std::string& problem);
   // A death of the judge: an infrastructure failure, or the problem's own fault once it repeats.
   void JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result);
@@ -231,6 +235,7 @@ class PipelineImpl : public Pipeline {
   std::unique_ptr<DeviceHealth> health_;
   std::unique_ptr<build::Builder> builder_;
   std::unique_ptr<CandidatePool> pool_;
+  std::unique_ptr<KernelProfiler> profiler_;  // CUDA; device thread only
   JudgeConfig judge_config_;
   std::string candidate_program_;
   int threads_ = 1;
@@ -378,6 +383,7 @@ absl::Status PipelineImpl::Init() {
   } else if (!void_because.empty()) {
     LogWarning("worker", "the device's calibration is not used: ", void_because);
   }
+  if (cuda) profiler_ = std::make_unique<KernelProfiler>(candidates, options_.ncu, device_.arch());
   pool_ = std::make_unique<CandidatePool>(std::move(candidates));
   pool_->Restock(false);
 
@@ -574,6 +580,18 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
     if (!rival.ok()) outcome = rival.status();
   }
   RecordStage(work, "build", begin);
+  const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
+  if (cuda && work->assignment.evaluate().options().profile() && outcome.ok() && outcome->report.ok() &&
+      !outcome->objects.empty() && !work->cancelled) {
+    const absl::Time disassembly = SteadyNow();
+    auto mix = builder_->Instructions(outcome->objects, [&] { return work->cancelled.load(); });
+    if (mix.ok()) {
+      work->instructions = *std::move(mix);
+    } else {
+      LogWarning("worker", "no instruction mix: ", std::string(mix.status().message()));
+    }
+    RecordStage(work, "disassemble", disassembly);
+  }
   if (work->cancelled) return;
   if (!outcome.ok()) return Fail(work, absl::StrCat("build: ", outcome.status().message()));
   if (!outcome->report.ok()) return FinishEvaluation(work, ResultOfFailedBuild(*outcome));
@@ -1001,6 +1019,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       std::string why;
       if (DeviceIsWell(ending, xids, faulted || doubtful ? v1::Verdict_Name(verdict) : "", &why)) {
         MergeXids(xids, &*result);
+        if (options.profile() && verdict == v1::VERDICT_CORRECT) Profile(work, *judge, &*result);
         FinishEvaluation(work, *std::move(result));
       } else {
         // No verdict comes from a device that is not well.
@@ -1009,6 +1028,70 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     }
   }
   if (!Stopping() && !health_->Quarantined()) pool_->Restock(python);
+}
+
+void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::EvaluationResult* result) {
+  v1::ProfileReport& report = *result->mutable_profile();
+  if (work->instructions.has_value()) {
+    for (const auto& [opcode, count] : work->instructions->counts) {
+      v1::Rate* rate = report.add_instructions();
+      rate->set_precision(opcode);
+      rate->set_operations_per_second(static_cast<double>(count));
+    }
+    report.set_sass_sha256(work->instructions->sha256);
+  }
+  if (profiler_ == nullptr) {
+    report.set_unavailable("there is no profiler for the CPU device: Nsight Compute counts what a GPU does");
+    return;
+  }
+  EnterSlot("profiling");
+  Progress(work, "profile", "Nsight Compute");
+  const absl::Time begin = SteadyNow();
+  // Nothing else starts while counters are read.
+  pool_->Quiet(true);
+  const v1::Candidate& candidate = work->assignment.evaluate().candidate();
+  const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  sandbox::SandboxedProcess* process = nullptr;
+  absl::Time cancelled_at = absl::InfiniteFuture();
+  const auto cancelled = [&] {
+    if (!work->cancelled) return false;
+    if (cancelled_at == absl::InfiniteFuture()) {
+      cancelled_at = SteadyNow();
+      if (process != nullptr) process->Kill();
+    }
+    return SteadyNow() - cancelled_at > kCancelGrace;
+  };
+  const auto send = [&](PreparedCandidate* prepared) {
+    process = prepared->process.get();
+    std::set<sandbox::FileIdentity> own;
+    return SendProgram(candidate, *work->built, prepared, &own);
+  };
+  const auto drive = [&](JudgeProcess::Contestant contestant, double seconds) -> absl::Status {
+    const JudgeAnswer answer = judge.judge->Profile(std::move(contestant), seconds,
+                                                    SteadyNow() + absl::Seconds(seconds) + kJudgeGrace, cancelled);
+    if (work->cancelled) return absl::CancelledError("it was cancelled");
+    if (answer.kind != JudgeAnswer::Kind::kDone) return absl::InternalError(answer.message);
+    const auto failure = answer.body.find("failure");
+    if (failure == answer.body.end() || !failure->is_string()) return absl::InternalError("the judge did not say how");
+    const std::string why = failure->get<std::string>();
+    return why.empty() ? absl::OkStatus() : absl::AbortedError(why);
+  };
+  KernelProfiler::Outcome outcome =
+      profiler_->Run(python, work->limits, send, drive, [&] { return work->cancelled.load(); });
+  pool_->Quiet(false);
+  AddBuildFacts(work->built->report, &outcome.kernels);
+  for (v1::KernelProfile& kernel : outcome.kernels) *report.add_kernels() = std::move(kernel);
+  report.set_unavailable(RepairUtf8(outcome.unavailable, 2000));
+  if (!outcome.unavailable.empty()) LogWarning("worker", "no profile: ", outcome.unavailable);
+  RecordStage(work, "profile", begin);
+  EnterSlot("ending");
+  if (!judge.judge->Alive()) DropJudge(judge.problem);
+  // What it left on the device is for the next one; this verdict was given before.
+  if (outcome.ending.has_value() && !Stopping()) {
+    std::string why;
+    const bool doubtful = report.kernels().empty() && !work->cancelled;
+    DeviceIsWell(*outcome.ending, health_->TakeXids(false), doubtful ? "a profile that failed" : "", &why);
+  }
 }
 
 // What `work` is made of is evaluated on this thread and comes back here; to the outside it is still `work`.

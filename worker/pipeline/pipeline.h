@@ -27,6 +27,7 @@ struct PipelineOptions {
   std::string python;     // interpreter that has torch; empty = found by worker/device
   std::string nvcc;       // empty = found
   std::string cxx = "g++";
+  std::string ncu;      // Nsight Compute, for EvaluationOptions.profile; empty = found when it is wanted
   int build_slots = 1;  // builds at once
   bool allow_weak_sandbox = false;
   int64_t judge_memory_bytes = 0;             // 0 = default

@@ -174,9 +174,8 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
     }
     return CodeOrigin::kOwn;
   }
-  const std::string stem = KernelStem(name);
   for (const v1::KernelResources& kernel : build.kernels()) {
-    if (KernelStem(kernel.name()) == stem) return CodeOrigin::kOwn;
+    if (SameKernel(kernel.name(), name)) return CodeOrigin::kOwn;
   }
   const std::string lower = absl::AsciiStrToLower(name);
   if (ContainsAny(lower, {"at::native", "at::cuda", "at_cuda_detail", "c10::", "at::", "caffe2::"})) {
@@ -192,6 +191,8 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
   // from this build is torch's.
   return name.find_first_of("(<: ") == std::string::npos ? CodeOrigin::kOwn : CodeOrigin::kTorch;
 }
+
+bool SameKernel(const std::string& one, const std::string& other) { return KernelStem(one) == KernelStem(other); }
 
 bool SeenEnough(const WatchedWork& watched) {
   if (!watched.problem.empty()) return true;

@@ -52,6 +52,10 @@ CodeOrigin OriginOfLibrary(const std::string& path);
 // A kernel or operator by its name, given the kernels that the build stage compiled.
 CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators);
 
+// Whether both name one kernel: ptxas, torch and Nsight Compute write the same signature in different ways. Instances
+// of one template count as one.
+bool SameKernel(const std::string& one, const std::string& other);
+
 // Fills `result->work` (policy, libraries, own share, kernels' owners) from what was seen. Returns the evidence of a
 // breach of the policy in options.work, or nothing.
 std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options,
