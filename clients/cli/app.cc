@@ -166,6 +166,12 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
                 "Take the result of an equal evaluation on an equal machine where there is one, its times included");
 }
 
+void AddProfileFlag(CLI::App* app, EvaluationFlags* flags) {
+  app->add_flag("--profile", flags->profile,
+                "Also run each correct kernel under Nsight Compute (CUDA): occupancy, memory, stalls, instruction mix; "
+                "some seconds each");
+}
+
 void AddModelFlags(CLI::App* app, ModelFlags* models, bool shared) {
   const std::string group = shared ? "Models" : "Models, for the coordinator that this command starts";
   const auto add = [&](const char* name, std::string* value, const char* help, const char* type) {
@@ -309,6 +315,7 @@ class Parser {
     AddKey(command, &s.key);
     command->add_option("--record", s.record, "Write the model's answers there, for replay:FILE")->type_name("FILE");
     AddEvaluationFlags(command, &s.evaluation);
+    AddProfileFlag(command, &s.evaluation);
     AddModelFlags(command, &s.models, /*shared=*/false);
     search_ = command;
   }
@@ -336,6 +343,7 @@ class Parser {
     command->add_flag("--detach", e.detach, "Submit, print the job's id and return");
     AddKey(command, &e.key);
     AddEvaluationFlags(command, &e.evaluation);
+    AddProfileFlag(command, &e.evaluation);
     command->add_flag("--no-timing", e.evaluation.no_timing, "Build and check only: no speedup");
   }
 

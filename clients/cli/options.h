@@ -27,6 +27,7 @@ struct EvaluationFlags {
   std::string baseline = "eager";
   std::string cache;       // empty = cold
   bool no_timing = false;  // `eval`
+  bool profile = false;    // `eval`, `search`
   std::vector<std::string> limits;
   double min_time = 0, max_time = 0;
   int samples = 0;

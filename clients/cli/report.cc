@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "clients/cli/compare_report.h"
+#include "clients/cli/profile_report.h"
 
 namespace grove::cli {
 namespace {
@@ -232,6 +233,7 @@ std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style) {
   }
   AppendTiming(result.timing(), &out);
   AppendFloor(result.floor(), &out);
+  absl::StrAppend(&out, RenderProfile(result.profile(), /*all=*/false));
   AppendCorrectness(result.correctness(), &out);
   absl::StrAppend(&out, RenderWork(result.work(), /*all=*/false));
   AppendFault(result.fault(), see_all, &out);
@@ -283,6 +285,7 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   if (!lineage.empty()) absl::StrAppend(&out, "    the reference\n");
   AppendTiming(result.timing(), &out);
   AppendFloor(result.floor(), &out);
+  absl::StrAppend(&out, RenderProfile(result.profile(), /*all=*/true));
   AppendCorrectness(result.correctness(), &out);
   absl::StrAppend(&out, RenderWork(result.work(), /*all=*/true));
   AppendFault(result.fault(), "", &out);
@@ -467,6 +470,7 @@ std::string RenderSearchEnd(const v1::Job& job, const v1::KernelNode* best, cons
                          timing != nullptr ? absl::StrCat(" vs ", BaselineName(timing->baseline())) : "", "  ",
                          best->id(), job.best_confirmed() ? ", measured twice: the lower counts" : ", measured once")));
   AppendTiming(best->result().timing(), &out);
+  absl::StrAppend(&out, RenderProfile(best->result().profile(), /*all=*/false));
   if (best->result().has_device()) absl::StrAppend(&out, Field("device", DeviceLine(best->result().device())));
   return out;
 }

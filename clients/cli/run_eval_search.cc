@@ -330,6 +330,7 @@ absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlag
   if (!cache.ok()) return cache.status();
   options.set_cache(*cache);
   options.set_skip_timing(flags.no_timing);
+  options.set_profile(flags.profile);
   auto baselines = ParseBaselines(flags.baseline);
   if (!baselines.ok()) return baselines.status();
   if (flags.no_timing && flags.baseline != EvaluationFlags().baseline) {

@@ -120,6 +120,16 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
     for (v1::KernelProfile& kernel : *work->mutable_kernels()) Cut(kernel.mutable_name(), 128);
     for (std::string& library : *work->mutable_libraries()) Cut(&library, 64);
   }
+  if (result.has_profile()) {
+    v1::ProfileReport* profile = result.mutable_profile();
+    Cut(profile->mutable_unavailable(), 256);
+    Keep(profile->mutable_kernels(), 4);
+    Keep(profile->mutable_instructions(), 12);
+    for (v1::KernelProfile& kernel : *profile->mutable_kernels()) {
+      Cut(kernel.mutable_name(), 128);
+      Keep(kernel.mutable_stalls(), 3);
+    }
+  }
   if (result.has_rival()) {
     Cut(result.mutable_rival()->mutable_reason(), 512);
     Cut(result.mutable_rival()->mutable_name(), 256);

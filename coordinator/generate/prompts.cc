@@ -362,6 +362,16 @@ std::string TimingText(const v1::EvaluationResult& result) {
     }
     absl::StrAppend(&out, "\n");
   }
+  if (!result.profile().instructions().empty()) {
+    absl::StrAppend(&out, "Instructions in the machine code:");
+    int named = 0;
+    for (const v1::Rate& one : result.profile().instructions()) {
+      if (named++ == 12) break;
+      absl::StrAppend(&out, named == 1 ? " " : ", ", absl::StrFormat("%.0f ", one.operations_per_second()),
+                      OneLine(one.precision(), 24));
+    }
+    absl::StrAppend(&out, "\n");
+  }
   int shown = 0;
   for (const v1::KernelResources& kernel : result.build().kernels()) {
     if (shown++ == 8) break;
