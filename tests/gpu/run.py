@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What must be seen on an NVIDIA machine, run from the bundle: sandbox, hostile kernels, searches, load_inline, cost of one evaluation.
 
-    python3 run.py --bundle DIR --out DIR [--only doctor,faults,search,load_inline,cost] [--problems NAME,...] [--device cuda:0]
+    python3 run.py --bundle DIR --out DIR [--only doctor,profile,faults,search,load_inline,cost] [--problems NAME,...] [--device cuda:0]
 
 Builds judge and candidate with `grove-worker setup` unless --no-setup, starts `grove up` on the device, runs the parts, prints a line for
 each check and writes OUT/gpu.json. Exit code 1 when a check failed. Needs PyTorch with CUDA, nvcc, cmake and a C++ compiler; no network.
@@ -192,6 +192,48 @@ class Run:
         self.report["cold_seconds"] = seconds
         self.check("cold eval within 15 s", result["verdict"] == "VERDICT_CORRECT" and seconds <= 15.0, f"{result['verdict']} in {seconds:.2f} s: {result.get('reason')}")
 
+    def profile(self):
+        """--profile: figures that are there, and that can be true. LayerNorm moves memory and does little else."""
+        problem = self.examples / "problems" / "cuda" / "layernorm.py"
+        self.report["profile"] = {}
+        for candidate in (self.examples / "candidates" / "layer_norm.cu", HERE / "candidates" / "layernorm_load_inline.py"):
+            name = candidate.name
+            code, result, seconds = self.evaluate(problem, candidate, "--profile", timeout=400)
+            report = result.get("profile", {})
+            kernels = report.get("kernels", [])
+            took = sum(s["seconds"] for s in result.get("stages", []) if s["stage"] == "profile")
+            self.report["profile"][name] = {"seconds": seconds, "profile_seconds": took, "result": result}
+            self.check(f"{name} with --profile is correct", result["verdict"] == "VERDICT_CORRECT", f"{result.get('reason')} ({seconds:.1f} s, {took:.1f} s of it profiling)")
+            self.check(f"{name} is profiled", bool(kernels), report.get("unavailable") or f"{len(kernels)} kernels in {took:.1f} s")
+            if not kernels:
+                continue
+            for kernel in kernels:
+                print("    ", json.dumps(kernel), flush=True)
+            self.check(f"{name}: every kernel has a time, and the shares add up to one",
+                       all(k.get("seconds", 0) > 0 for k in kernels) and 0.9 < sum(k.get("share", 0) for k in kernels) < 1.01,
+                       ", ".join(f"{1e6 * k.get('seconds', 0):.1f} us" for k in kernels))
+            self.check(f"{name}: occupancy", all(0 < k.get("occupancy", 0) <= 1 for k in kernels), ", ".join(f"{k.get('occupancy', 0):.2f}" for k in kernels))
+            busiest = max(k.get("dram_fraction", 0) for k in kernels)
+            self.check(f"{name}: a memory-bound kernel keeps DRAM busy", 0.3 < busiest <= 1, f"{busiest:.2f} of peak")
+            self.check(f"{name}: registers", all(8 <= k.get("registers", 0) <= 255 for k in kernels), ", ".join(str(k.get("registers", 0)) for k in kernels))
+            self.check(f"{name}: stalls", all(k.get("stalls") and sum(s["share"] for s in k["stalls"]) <= 1.001 for k in kernels),
+                       "; ".join(f"{s['reason']} {s['share']:.2f}" for s in kernels[0].get("stalls", [])))
+            self.check(f"{name}: grid and block", all("x" in k.get("grid", "") and "x" in k.get("block", "") for k in kernels), f"{kernels[0].get('grid')} of {kernels[0].get('block')}")
+            own = sum(k.get("share", 0) for k in kernels if k.get("own"))
+            self.check(f"{name}: the kernels are its own", own > 0.9, f"{own:.2f} of the time")
+            opcodes = {i["precision"]: i["operations_per_second"] for i in report.get("instructions", [])}
+            self.check(f"{name}: instruction mix", opcodes.get("FFMA", 0) > 0 and any(o in opcodes for o in ("LDG", "LD")) and len(report.get("sass_sha256", "")) == 64,
+                       ", ".join(f"{n:.0f} {o}" for o, n in list(opcodes.items())[:12]) or "none")
+            # The profiler's clock is its own, and its caches are flushed; the same order of magnitude is all that can be asked.
+            baselines = result.get("timing", {}).get("baselines", [])
+            if baselines:
+                timed, profiled = baselines[0]["candidate_median_seconds"], sum(k["seconds"] for k in kernels)
+                self.check(f"{name}: the kernels' times fit the time that was measured", 0.3 < profiled / timed < 3, f"{1e6 * profiled:.1f} us of {1e6 * timed:.1f} us")
+        code, stdout, stderr, _ = self.call("eval", problem, self.examples / "candidates" / "layer_norm.cu", "--device", "cuda", "--profile")
+        (self.out / "profile.txt").write_text(stdout)
+        print(stdout, flush=True)
+        self.check("a person can read it", "Nsight Compute" in stdout and "OCCUPANCY" in stdout, "profile.txt")
+
     def kernelbench_style(self):
         problem = self.examples / "problems" / "cuda" / "layernorm.py"
         done = subprocess.run([self.args.python, str(HERE / "kernelbench_style.py"), str(problem), str(HERE / "candidates" / "layernorm_load_inline.py")],
@@ -212,7 +254,7 @@ def main():
     parser.add_argument("--bundle", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--only", default="doctor,cold,cost,kernelbench_style,load_inline,faults,search")
+    parser.add_argument("--only", default="doctor,cold,cost,profile,kernelbench_style,load_inline,faults,search")
     parser.add_argument("--problems", default="")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--seed", default="1")

@@ -43,6 +43,28 @@ std::string VersionOf(absl::string_view text) {
   return std::string(text.substr(0, std::min<size_t>(text.find_first_not_of("0123456789."), 40)));
 }
 
+// What it reads: no more of the machine than itself, its installation and the toolkit that it belongs to.
+std::vector<std::string> FoldersOf(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> folders = {kInstalled, path};
+  const fs::path real = fs::canonical(path, error);
+  if (!error) {
+    const fs::path folder = real.parent_path();
+    folders.push_back(real.string());
+    if (fs::exists(folder / "target", error)) folders.push_back(folder.string());
+    // There it is a script that looks for the program beside the toolkit, or where packages put it.
+    if (fs::exists(folder / "nvcc", error)) folders.push_back(folder.parent_path().string());
+  }
+  folders.erase(std::remove_if(folders.begin(), folders.end(),
+                               [](const std::string& one) {
+                                 return one == "/" || one == "/usr" || absl::StartsWith(one, "/usr/") ||
+                                        access(one.c_str(), F_OK) != 0;
+                               }),
+                folders.end());
+  return folders;
+}
+
 }  // namespace
 
 bool OlderVersion(const std::string& one, const std::string& other) {
@@ -72,20 +94,7 @@ absl::StatusOr<Ncu> FindNcu(const std::string& name) {
     Ncu ncu;
     ncu.path = path;
     ncu.version = version;
-    std::error_code error;
-    const std::string real = std::filesystem::canonical(path, error).string();
-    // What lies in a toolkit's bin is a script that looks for the program beside the toolkit or where packages put it.
-    for (const std::string& folder :
-         {error ? std::string() : std::filesystem::path(real).parent_path().parent_path().string(),
-          error ? std::string() : std::filesystem::path(real).parent_path().string(),
-          std::filesystem::path(path).parent_path().string(), std::string(kInstalled)}) {
-      const bool known = folder.size() <= 1 || folder == "/usr" || absl::StartsWith(folder, "/usr/") ||
-                         folder == "/opt" || access(folder.c_str(), F_OK) != 0 ||
-                         std::any_of(ncu.folders.begin(), ncu.folders.end(), [&](const std::string& n) {
-                           return folder == n || absl::StartsWith(folder, absl::StrCat(n, "/"));
-                         });
-      if (!known) ncu.folders.push_back(folder);
-    }
+    ncu.folders = FoldersOf(path);
     return ncu;
   }
   return absl::NotFoundError(absl::StrCat(
