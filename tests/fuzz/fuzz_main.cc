@@ -7,14 +7,11 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// Of the target: what inputs look like, and what is done to a mutated one besides.
+std::vector<std::string> FuzzSeeds();
+std::string FuzzWrap(const std::string& text);
 
 namespace {
-
-std::string Frame(const std::string& text) {
-  std::string frame(4, '\0');
-  for (std::size_t i = 0; i < 4; ++i) frame[i] = static_cast<char>(text.size() >> (8 * i));
-  return frame + text;
-}
 
 void Run(const std::string& text) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
@@ -26,21 +23,7 @@ int main(int argc, char** argv) {
   const unsigned seed = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 20250528;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 40000;
   std::printf("seed %u, %d rounds\n", seed, rounds);
-  const std::vector<std::string> bodies{
-      R"({"type":"hello","pid_ready":true})",
-      R"({"type":"ok"})",
-      R"({"type":"opened"})",
-      R"({"type":"done","claimed_ns":[1,2,3]})",
-      R"({"type":"done","claimed_ns":[-1,1e300,null,"x"],"outputs":[{"dtype":"float32","shape":[1,2],"device":"cpu"}]})",
-      R"({"type":"fail","stage":"run","kind":"cuda_error","message":"\ud83d\ude00 \u0000"})",
-      R"({"fds":2})",
-      "{}",
-      "[]",
-      "{\"a\":{\"b\":[[[[[1]]]]]}}"};
-  std::vector<std::string> corpus = bodies;
-  for (const std::string& body : bodies) corpus.push_back(Frame(body));
-  corpus.push_back(Frame(bodies[0]) + Frame(bodies[3]));
-  corpus.push_back(std::string(200, '['));
+  const std::vector<std::string> corpus = FuzzSeeds();
   std::mt19937 random(seed);
   for (const std::string& text : corpus) Run(text);
   static const char kTokens[] = "{}[]\",:\\0123456789eE+-.truefalsenl\xff\x00\x80";
@@ -65,8 +48,7 @@ int main(int argc, char** argv) {
           if (!text.empty()) text.insert(at, text.substr(random() % text.size(), random() % 64));
       }
     }
-    // Half of the time with a true length in front, so that the body is reached.
-    Run(random() % 2 == 0 ? text : Frame(text));
+    Run(random() % 2 == 0 ? text : FuzzWrap(text));
   }
   return 0;
 }

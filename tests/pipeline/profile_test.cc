@@ -1,0 +1,180 @@
+#include "worker/pipeline/profile.h"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <functional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "tests/support/temp_folder.h"
+#include "worker/pipeline/ncu_report.h"
+#include "worker/sandbox/limits.h"
+
+// What stands in for Nsight Compute is a script of our own: it runs its command as that does and writes a table. The
+// candidate, its sandbox and the judge that drives it are real.
+namespace grove::worker {
+namespace {
+
+// Its command runs; then the table is written. `after`: what it does besides.
+std::string Script(const std::string& after, const std::string& before = "") {
+  return absl::StrCat(R"sh(#!/bin/sh
+if [ "$1" = --version ]; then echo "Version 2025.3.1.0 (build 1) (public-release)"; exit 0; fi
+while true; do
+  case "$1" in
+    --log-file) log=$2; shift 2;;
+    --csv) shift;;
+    -*) shift 2;;
+    *) break;;
+  esac
+done
+)sh",
+                      before, "\n\"$@\"\ncode=$?\n", after, "\nexit $code\n");
+}
+
+constexpr char kTable[] = R"sh(cat > "$log" <<'END'
+==PROF== Connected to process 7 (/x)
+"ID","Process ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum","sm__warps_active.avg.pct_of_peak_sustained_active"
+"","","","","","ns","%"
+"0","7","Scale(float *, long)","(256, 1, 1)","(1024, 1, 1)","59,360","73.10"
+END
+)sh";
+
+struct Bench {
+  Bench() {
+    auto made = sandbox::SandboxHost::Create({});
+    INFO(made.status());
+    REQUIRE(made.ok());
+    config.host = *made;
+    config.native_program = absl::StrCat(GROVE_LIBEXEC, "/grove-candidate");
+    config.device_argument = "cpu";
+    config.default_limits = limits;
+  }
+  std::string Write(const std::string& script) {
+    const std::string path = absl::StrCat(folder.path(), "/ncu");
+    std::ofstream(path) << script;
+    REQUIRE(chmod(path.c_str(), 0755) == 0);
+    return path;
+  }
+  KernelProfiler::Outcome Run(
+      const std::string& script, const KernelProfiler::Drive& drive,
+      const std::function<bool()>& cancelled = [] { return false; }) {
+    KernelProfiler profiler(config, Write(script), "sm_90");
+    return profiler.Run(
+        false, limits, [](PreparedCandidate*) { return absl::OkStatus(); }, drive, cancelled);
+  }
+  testing::TempFolder folder;
+  v1::Limits limits = sandbox::DefaultLimits(v1::DEVICE_KIND_CPU);
+  CandidateConfig config;
+};
+
+// Takes the candidate's hello and tells it to end, as a judge does.
+absl::Status Converse(JudgeProcess::Contestant contestant, double) {
+  auto hello = contestant.channel.Receive(std::chrono::seconds(30));
+  if (!hello.ok()) return absl::InternalError(hello.error);
+  if (hello.message.body.value("type", "") != "hello") return absl::InternalError("no hello");
+  contestant.channel.Send({{"type", "close"}});
+  return absl::OkStatus();
+}
+
+TEST_CASE("A candidate runs under the profiler in its sandbox, and the table is read", "[profile]") {
+  Bench bench;
+  const auto outcome = bench.Run(Script(kTable), Converse);
+  INFO(outcome.unavailable);
+  REQUIRE(outcome.kernels.size() == 1);
+  CHECK(outcome.unavailable.empty());
+  CHECK(outcome.kernels[0].name() == "Scale(float *, long)");
+  CHECK(outcome.kernels[0].seconds() == Approx(59.36e-6));
+  CHECK(outcome.kernels[0].occupancy() == Approx(0.731));
+  CHECK(outcome.kernels[0].share() == 1);
+  REQUIRE(outcome.ending.has_value());
+  CHECK(outcome.ending->kind == sandbox::Ending::Kind::kExited);
+}
+
+TEST_CASE("The profiler may talk to itself over loopback, and to nothing else", "[profile]") {
+  Bench bench;
+  // A server and a client within the sandbox, a connection to the outside, and a family that stays closed.
+  const auto outcome = bench.Run(Script(R"sh(
+python3 - <<'END' && printf '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","alone","5"\n' > "$log"
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname(), timeout=5)
+server.accept()[0].sendall(b"x")
+assert client.recv(1) == b"x"
+for family, kind in ((socket.AF_NETLINK, socket.SOCK_RAW), (40, socket.SOCK_STREAM), (38, socket.SOCK_SEQPACKET)):
+    try:
+        socket.socket(family, kind)
+        raise SystemExit("family %d is open" % family)
+    except PermissionError:
+        pass
+try:
+    socket.create_connection(("192.0.2.1", 80), timeout=5)
+    raise SystemExit("there is a network")
+except OSError as error:
+    assert error.errno == 101, error
+END
+)sh"),
+                                 Converse);
+  INFO(outcome.unavailable << outcome.ending->err);
+  REQUIRE(outcome.kernels.size() == 1);
+  CHECK(outcome.kernels[0].name() == "alone");
+}
+
+TEST_CASE("Why there is no profile is said, with what to do", "[profile]") {
+  Bench bench;
+  SECTION("no profiler") {
+    KernelProfiler profiler(bench.config, "/nowhere/ncu", "sm_90");
+    const auto outcome = profiler.Run(
+        false, bench.limits, [](PreparedCandidate*) { return absl::OkStatus(); }, Converse, [] { return false; });
+    CHECK_THAT(outcome.unavailable, Catch::Contains("/nowhere/ncu") && Catch::Contains("--ncu"));
+    CHECK(!outcome.ending.has_value());
+  }
+  SECTION("no permission") {
+    const auto outcome = bench.Run(
+        Script(R"(echo "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission" > "$log")"), Converse);
+    CHECK_THAT(outcome.unavailable, Catch::Contains("NVreg_RestrictProfilingToAdminUsers=0"));
+  }
+  SECTION("it saw nothing") { CHECK_THAT(bench.Run(Script(":"), Converse).unavailable, Catch::Contains("no kernel")); }
+  SECTION("it ends before its command starts") {
+    const auto outcome = bench.Run(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo Version 1.2 && exit 0\n"
+        "echo 'something is missing here' >&2; exit 3\n",
+        Converse);
+    CHECK_THAT(outcome.unavailable, Catch::Contains("did not come to its end") && Catch::Contains("is missing here"));
+  }
+  SECTION("the candidate fails") {
+    const auto outcome = bench.Run(Script(":"), [](JudgeProcess::Contestant, double) {
+      return absl::AbortedError("the candidate failed: out of luck");
+    });
+    CHECK_THAT(outcome.unavailable, Catch::Contains("out of luck"));
+  }
+}
+
+TEST_CASE("Where a metric has another name the same is asked for by sections", "[profile]") {
+  Bench bench;
+  std::string script = Script(absl::StrCat("if [ \"$sections\" = yes ]; then\n", kTable,
+                                           "else echo '==ERROR== Failed to find metric x' > \"$log\"; fi"));
+  // Its arguments are gone by then.
+  const size_t at = script.find("while true");
+  script.insert(at, "case \"$*\" in *\" --section \"*) sections=yes;; esac\n");
+  const auto again = bench.Run(script, Converse);
+  INFO(again.unavailable);
+  CHECK(again.kernels.size() == 1);
+}
+
+TEST_CASE("Who cancels a profile does not wait for it", "[profile]") {
+  Bench bench;
+  const absl::Time begin = SteadyNow();
+  const auto outcome = bench.Run(Script("sleep 1000"), Converse, [] { return true; });
+  CHECK(SteadyNow() - begin < kProfileTime / 2);
+  CHECK(outcome.kernels.empty());
+  REQUIRE(outcome.ending.has_value());
+  CHECK(outcome.ending->kind == sandbox::Ending::Kind::kKilled);
+}
+
+}  // namespace
+}  // namespace grove::worker
