@@ -50,7 +50,8 @@ std::vector<std::string> Row(const v1::KernelProfile& kernel) {
 std::string RenderProfile(const v1::ProfileReport& profile, bool all) {
   std::string out;
   if (!profile.unavailable().empty()) {
-    absl::StrAppend(&out, Field("profile", absl::StrCat("none: ", OneLine(profile.unavailable()))));
+    absl::StrAppend(&out, Field("profile", absl::StrCat(profile.kernels().empty() ? "none: " : "",
+                                                        OneLine(profile.unavailable()))));
   }
   if (!profile.kernels().empty()) {
     const int shown = all ? profile.kernels_size() : std::min(kKernels, profile.kernels_size());

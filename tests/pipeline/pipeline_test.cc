@@ -151,6 +151,22 @@ TEST_CASE("An honest candidate is correct and is timed", "[pipeline]") {
   CHECK(result.grove_version() != "");
 }
 
+TEST_CASE("A profile that is asked for on a CPU is not to be had, and nothing else changes", "[pipeline]") {
+  v1::Assignment assignment = Assignment(Testcase("relu.cpp"));
+  assignment.mutable_evaluate()->mutable_options()->set_profile(true);
+  const v1::EvaluationResult result = Evaluate(assignment);
+  CHECK(result.verdict() == v1::VERDICT_CORRECT);
+  CHECK_THAT(result.profile().unavailable(), Catch::Contains("no profiler for the CPU"));
+  CHECK(result.profile().kernels().empty());
+  CHECK(result.profile().instructions().empty());
+  assignment.mutable_evaluate()->mutable_options()->set_profile(false);
+  CHECK(!Evaluate(assignment).has_profile());
+  // What is not correct is not profiled.
+  v1::Assignment wrong = Assignment(Testcase("wrong.cpp"));
+  wrong.mutable_evaluate()->mutable_options()->set_profile(true);
+  CHECK(!Evaluate(wrong).has_profile());
+}
+
 struct Expected {
   const char* file;
   v1::Verdict verdict;

@@ -1,10 +1,12 @@
 #include "worker/pipeline/profile.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "tests/support/temp_folder.h"
-#include "worker/pipeline/ncu_report.h"
+#include "worker/device/toolchain.h"
 #include "worker/sandbox/limits.h"
 
 // What stands in for Nsight Compute is a script of our own: it runs its command as that does and writes a table. The
@@ -174,6 +176,118 @@ TEST_CASE("Who cancels a profile does not wait for it", "[profile]") {
   CHECK(outcome.kernels.empty());
   REQUIRE(outcome.ending.has_value());
   CHECK(outcome.ending->kind == sandbox::Ending::Kind::kKilled);
+}
+
+// The same with the judge and a program, as the worker does it. What the candidate says on stderr.
+std::string Profiled(Bench& bench, JudgeProcess& judge, bool python, const std::string& source,
+                     KernelProfiler::Outcome* outcome) {
+  nlohmann::json program = {{"type", "program"}, {"kind", "native"}, {"entry", "grove_kernel"}};
+  std::vector<int> fds;
+  wire::UniqueFd object;
+  if (python) {
+    program = {{"type", "program"}, {"kind", "python"}, {"source", source}, {"extensions", nlohmann::json::array()}};
+  } else {
+    const std::string file = absl::StrCat(bench.folder.path(), "/kernel");
+    std::ofstream(file + ".cpp") << source;
+    auto built = device::RunTool({"/usr/bin/g++", "-std=c++20", "-shared", "-fPIC", absl::StrCat("-I", GROVE_INCLUDE),
+                                  "-o", file + ".so", file + ".cpp"},
+                                 {"PATH=/usr/bin:/bin"}, absl::Seconds(60));
+    REQUIRE(built.ok());
+    INFO(built->err);
+    REQUIRE(built->exit_code == 0);
+    object = wire::UniqueFd(open((file + ".so").c_str(), O_RDONLY | O_CLOEXEC));
+    fds.push_back(object.get());
+  }
+  KernelProfiler profiler(bench.config, bench.Write(Script(kTable)), "sm_90");
+  *outcome = profiler.Run(
+      python, bench.limits,
+      [&](PreparedCandidate* prepared) -> absl::Status {
+        const auto error = prepared->judge_end.Send(program, fds);
+        return error ? absl::InternalError(*error) : absl::OkStatus();
+      },
+      [&](JudgeProcess::Contestant contestant, double seconds) -> absl::Status {
+        const JudgeAnswer answer =
+            judge.Profile(std::move(contestant), seconds, SteadyNow() + absl::Seconds(90), nullptr);
+        if (answer.kind != JudgeAnswer::Kind::kDone) return absl::InternalError(answer.message);
+        const std::string failure = answer.body.value("failure", "none was said");
+        return failure.empty() ? absl::OkStatus() : absl::AbortedError(failure);
+      },
+      [] { return false; });
+  INFO(outcome->unavailable);
+  REQUIRE(outcome->ending.has_value());
+  return outcome->ending->err;
+}
+
+constexpr char kRelu[] = R"(#include <grove/kernel.h>
+#include <cstdio>
+extern "C" int grove_kernel(const grove_args* args) {
+  static int calls = 0;
+  std::fprintf(stderr, "call %d\n", ++calls);
+  const float* x = static_cast<const float*>(args->inputs[0].data);
+  float* y = static_cast<float*>(args->outputs[0].data);
+  for (long i = 0; i < args->inputs[0].shape[0]; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+  return 0;
+}
+)";
+
+TEST_CASE("The judge has a profiled candidate do one call to warm up and one that is marked", "[profile]") {
+  Bench bench;
+  JudgeConfig config;
+  config.host = bench.config.host;
+  config.program = absl::StrCat(GROVE_LIBEXEC, "/grove-judge");
+  config.read_only = {GROVE_LIBEXEC};
+  config.device_argument = "cpu";
+  config.memory_bytes = int64_t{4} << 30;
+  const auto python = device::FindPython("", "");
+  if (python.ok()) {
+    config.python = bench.config.python = python->path;
+    bench.config.python_folders = python->folders;
+    bench.config.python_script = absl::StrCat(GROVE_LIBEXEC, "/grove-candidate-python");
+    config.read_only.insert(config.read_only.end(), python->folders.begin(), python->folders.end());
+  }
+  auto judge = JudgeProcess::Start(config);
+  INFO(judge.status());
+  REQUIRE(judge.ok());
+  v1::Problem problem;
+  problem.set_name("relu");
+  problem.set_format(python.ok() ? v1::PROBLEM_FORMAT_KERNELBENCH : v1::PROBLEM_FORMAT_NATIVE);
+  problem.set_source(python.ok() ? "import torch\n"
+                                   "class Model(torch.nn.Module):\n"
+                                   "    def forward(self, x):\n"
+                                   "        return torch.relu(x)\n"
+                                   "def get_inputs():\n"
+                                   "    return [torch.randn(4096)]\n"
+                                   "def get_init_inputs():\n"
+                                   "    return []\n"
+                                 : "torchscript = \"\"\"\ndef forward(x):\n    return torch.relu(x)\n\"\"\"\n"
+                                   "[[inputs]]\nname = \"x\"\nshape = [4096]\n");
+  const JudgeAnswer loaded = (*judge)->Load(problem, {}, false, nullptr, nullptr);
+  INFO(loaded.message);
+  REQUIRE(loaded.kind == JudgeAnswer::Kind::kDone);
+
+  KernelProfiler::Outcome outcome;
+  CHECK(Profiled(bench, **judge, false, kRelu, &outcome) == "call 1\ncall 2\n");
+  CHECK(outcome.unavailable == "");
+  CHECK(outcome.kernels.size() == 1);
+  // One that breaks is a sentence, and the judge goes on.
+  Profiled(bench, **judge, false, "extern \"C\" int grove_kernel(const void*) { return 7; }", &outcome);
+  CHECK(outcome.kernels.size() == 1);
+  CHECK_THAT(outcome.unavailable, Catch::StartsWith("incomplete") && Catch::Contains("returned 7"));
+  Profiled(bench, **judge, false, "extern \"C\" int grove_kernel(const void*) { *(volatile int*)8 = 1; return 0; }",
+           &outcome);
+  CHECK((*judge)->Alive());
+  if (python.ok()) {
+    const std::string said = Profiled(bench, **judge, true,
+                                      "import sys, torch\n"
+                                      "class ModelNew(torch.nn.Module):\n"
+                                      "    def forward(self, x):\n"
+                                      "        print('called', file=sys.stderr, flush=True)\n"
+                                      "        return torch.relu(x)\n",
+                                      &outcome);
+    CHECK_THAT(said, Catch::EndsWith("called\ncalled\n"));
+    CHECK(outcome.unavailable == "");
+  }
+  CHECK(Profiled(bench, **judge, false, kRelu, &outcome) == "call 1\ncall 2\n");
 }
 
 }  // namespace

@@ -1090,7 +1090,7 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   if (outcome.ending.has_value() && !Stopping()) {
     std::string why;
     const bool doubtful = report.kernels().empty() && !work->cancelled;
-    DeviceIsWell(*outcome.ending, health_->TakeXids(false), doubtful ? "a profile that failed" : "", &why);
+    DeviceIsWell(*outcome.ending, health_->TakeXids(doubtful), doubtful ? "a profile that failed" : "", &why);
   }
 }
 

@@ -118,6 +118,10 @@ KernelProfiler::Outcome KernelProfiler::Run(bool python, const v1::Limits& limit
     NcuReport report = ParseNcu(attempt->text);
     if (!report.kernels.empty()) {
       outcome.kernels = std::move(report.kernels);
+      if (!attempt->driven.ok()) {
+        outcome.unavailable = RepairUtf8(
+            absl::StrCat("incomplete: the profiled call did not come to its end: ", attempt->driven.message()), 1000);
+      }
       return outcome;
     }
     const sandbox::Ending& ending = attempt->ending;

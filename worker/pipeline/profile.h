@@ -40,7 +40,7 @@ class KernelProfiler {
 
   struct Outcome {
     std::vector<v1::KernelProfile> kernels;
-    std::string unavailable;                // why there are none, and what to do; empty when there are
+    std::string unavailable;                // why there are none, or not all, and what to do; else empty
     std::optional<sandbox::Ending> ending;  // of the last process that was started
   };
   // Never longer than kProfileTime and what it takes to end a process. `cancelled` is asked now and then.
