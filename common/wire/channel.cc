@@ -159,7 +159,7 @@ std::optional<std::string> Channel::Send(const nlohmann::json& body, std::span<c
 
 ReceiveResult Channel::Receive(std::chrono::nanoseconds timeout, std::size_t max_bytes) {
   if (!valid() || broken_) return Fail(ReceiveStatus::kClosed, "the channel is closed");
-  const auto deadline = DeadlineAfter(timeout);
+  const auto deadline = DeadlineAfter(timeout), awake = std::min(deadline, DeadlineAfter(spin_));
   auto malformed = [this](std::string why) {
     broken_ = true;
     pending_.clear();
@@ -224,6 +224,7 @@ ReceiveResult Channel::Receive(std::chrono::nanoseconds timeout, std::size_t max
       int error = errno;
       if (error == EINTR) continue;
       if (error == EAGAIN || error == EWOULDBLOCK) {
+        if (spin_.count() > 0 && Clock::now() < awake) continue;
         int ready = WaitFor(fd_.get(), POLLIN, deadline);
         if (ready > 0) continue;
         if (ready == 0) return Fail(ReceiveStatus::kTimeout, "no frame came in time");

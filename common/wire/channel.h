@@ -73,6 +73,9 @@ class Channel {
   // Receives one frame. After kMalformed, kClosed or kSystemError the channel is unusable; after kTimeout a later call
   // goes on where this one stopped.
   ReceiveResult Receive(std::chrono::nanoseconds timeout, std::size_t max_bytes = kMaxFrameBytes);
+  // From now on Receive looks again and again for so long before it sleeps: waking up takes a while, and no one knows
+  // how long.
+  void SpinFor(std::chrono::nanoseconds time) { spin_ = time; }
 
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
@@ -85,6 +88,7 @@ class Channel {
   std::vector<UniqueFd> pending_;  // descriptors received and not yet handed out
   bool broken_ = false;            // nothing can be received any more
   bool send_broken_ = false;       // nothing can be sent any more
+  std::chrono::nanoseconds spin_{0};
 };
 
 // Parses one JSON object within the depth limit; nothing on malformed text. The only parser of untrusted frames, and

@@ -32,22 +32,30 @@ Awake::~Awake() {
 
 void Awake::Work(int processor) {
   ::pthread_setname_np(::pthread_self(), kAwakeName);
-  if (processor >= 0) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
-  }
+  if (processor >= 0) StandOn(processor);
   for (int seen = 0;;) {
     round_.wait(seen);
     seen = round_;
     if (seen < 0) return;
+    if (const int wanted = wanted_; wanted >= 0 && wanted != processor) {
+      StandOn(wanted);
+      processor = wanted;
+    }
     while (Now() < until_) __builtin_ia32_pause();
     if (--at_work_ == 0) at_work_.notify_all();
   }
 }
 
-void Awake::Rest(std::chrono::microseconds time) {
+// One that is not there, or not ours to use, changes nothing.
+void Awake::StandOn(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
+}
+
+void Awake::Rest(std::chrono::microseconds time, int processor) {
+  wanted_ = processor;
   until_ = Now() + std::chrono::nanoseconds(time).count();
   at_work_ = static_cast<int>(threads_.size());
   ++round_;

@@ -21,14 +21,17 @@ class Awake {
   Awake(const Awake&) = delete;
   Awake& operator=(const Awake&) = delete;
 
-  // The caller sleeps for so long; nothing of this runs any more when it returns.
-  void Rest(std::chrono::microseconds time);
+  // The caller sleeps for so long; nothing of this runs any more when it returns. `processor`: where the threads stand
+  // meanwhile; negative = where they stood.
+  void Rest(std::chrono::microseconds time, int processor = -1);
 
  private:
-  void Work(int processor);  // negative = any
+  void Work(int processor);            // negative = any
+  static void StandOn(int processor);  // the calling thread
 
   std::atomic<int> round_{0};           // of rests begun; negative = over
   std::atomic<int> at_work_{0};         // threads that spin
+  std::atomic<int> wanted_{-1};         // processor of this round
   std::atomic<std::int64_t> until_{0};  // steady clock, nanoseconds
   std::vector<std::thread> threads_;
 };

@@ -1,5 +1,7 @@
 #include "worker/judge/conversation.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -42,7 +44,9 @@ Conversation::Conversation(wire::Channel channel, const ConversationLimits& limi
       limits_(limits),
       hold_(std::move(hold)),
       deadline_(Clock::now() +
-                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.run_wall))) {}
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.run_wall))) {
+  channel_.SpinFor(limits.spin);
+}
 
 double Conversation::Left() const { return std::chrono::duration<double>(deadline_ - Clock::now()).count(); }
 
@@ -86,6 +90,10 @@ json Conversation::ReceiveWithin(const char* wanted, double limit, const char* l
   const auto type = body.find("type");
   if (type == body.end() || !type->is_string()) throw Protocol("a frame without a type");
   if (*type == "fail") Fail(body);
+  if (const auto at = body.find("processor");
+      at != body.end() && at->is_number_integer() && *at >= 0 && *at < CPU_SETSIZE) {
+    processor_ = at->get<int>();
+  }
   if (*type != wanted)
     throw Protocol("\"" + Bounded(type->get<std::string>(), 40) + "\" where \"" + wanted + "\" was due");
   return body;

@@ -16,8 +16,9 @@
 namespace grove::judge {
 
 struct ConversationLimits {
-  double call_wall = 10;  // seconds for one call of the kernel
-  double run_wall = 120;  // seconds for all that this candidate does
+  double call_wall = 10;             // seconds for one call of the kernel
+  double run_wall = 120;             // seconds for all that this candidate does
+  std::chrono::nanoseconds spin{0};  // so long an answer is waited for without sleep
 };
 
 struct Reply {
@@ -72,6 +73,8 @@ class Conversation {
   // ahead of the question, finished after the answer, or be in the reference's way.
   void HoldBetweenRuns(bool on);
   bool can_hold() const { return static_cast<bool>(hold_); }
+  // The processor on which the candidate answered last, by its own words; -1 where it has not said.
+  int processor() const { return processor_; }
 
   double Left() const;  // seconds of run_wall
 
@@ -95,6 +98,7 @@ class Conversation {
   std::chrono::steady_clock::time_point deadline_;
   std::string stage_ = "load";
   bool holding_ = false, held_ = false;  // between runs it is held; it stands now
+  int processor_ = -1;
 };
 
 }  // namespace grove::judge

@@ -140,7 +140,7 @@ class CpuOps : public DeviceOps {
     for (std::size_t i = 0; i < bytes; i += step) std::memset(out + i, 0xFF, std::min(kSpoilBytes, bytes - i));
   }
   void Synchronize() override {}
-  void Rest() override {
+  void Rest(int) override {
     // On a busy machine the scheduler favours who has rested, as a candidate that was held has.
     awake_.Rest(std::chrono::milliseconds(2));
   }

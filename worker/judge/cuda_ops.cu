@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "worker/judge/awake.h"
 #include "worker/judge/device_ops.h"
 
 namespace grove::judge {
@@ -279,7 +280,11 @@ class CudaOps : public DeviceOps {
     Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
-  void Rest() override { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
+  void Rest(int processor) override { awake_.Rest(std::chrono::milliseconds(1), processor); }
+  std::chrono::nanoseconds Spin() const override {
+    // Longer than runs take. With one processor the candidate needs it.
+    return std::chrono::milliseconds(std::thread::hardware_concurrency() > 1 ? 30 : 0);
+  }
   void EmptyRun() override {
     Empty<<<1, 32>>>();
     Synchronize();
@@ -329,6 +334,7 @@ class CudaOps : public DeviceOps {
   unsigned int* flag_ = nullptr;
   void* flush_ = nullptr;
   std::size_t flush_bytes_ = 0;
+  Awake awake_{1, {}};
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // does; what is "queued" is done after Synchronize. Errors are std::runtime_error: the environment's fault.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -57,8 +58,10 @@ class DeviceOps {
   virtual void Spoil(void* at, std::size_t bytes, std::size_t step) = 0;
   virtual void Synchronize() = 0;
   // A pause before a timed run, after which asking costs the same however long nothing was asked: on a CPU the
-  // processors are kept awake, on a GPU's host they are all given time to fall asleep.
-  virtual void Rest() = 0;
+  // processors are kept awake, on a GPU's host the one where who is asked next stood last (negative = not known).
+  virtual void Rest(int processor) = 0;
+  // How long an answer is waited for without falling asleep. Not on a CPU, where the candidate needs the processors.
+  virtual std::chrono::nanoseconds Spin() const { return std::chrono::nanoseconds(0); }
   // One kernel that does nothing, and waiting for it: what a run of no calls costs. Nothing on a CPU.
   virtual void EmptyRun() = 0;
 

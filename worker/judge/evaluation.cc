@@ -46,7 +46,7 @@ class Evaluator {
         settings_(settings),
         progress_(progress),
         random_(SecretSeed()),
-        conversation_(std::move(candidate), {settings.call_wall, settings.run_wall}, settings.hold),
+        conversation_(std::move(candidate), {settings.call_wall, settings.run_wall, ops.Spin()}, settings.hold),
         arena_(ops, random_) {
     if (rival.has_value()) {
       opponent_ = std::make_unique<Opponent>(problem, ops, *std::move(rival), settings, random_, progress);

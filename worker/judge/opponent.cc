@@ -24,7 +24,7 @@ Opponent::Opponent(LoadedProblem& problem, DeviceOps& ops, wire::Channel channel
       settings_(ItsOwn(settings)),
       random_(random),
       progress_(progress),
-      conversation_(std::move(channel), {settings_.call_wall, settings_.run_wall}, settings_.hold),
+      conversation_(std::move(channel), {settings_.call_wall, settings_.run_wall, ops.Spin()}, settings_.hold),
       arena_(ops, random) {}
 
 bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) {

@@ -160,8 +160,8 @@ std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
 }
 
 double CandidateSide::AskForNothing() {
-  ops_.Rest();
   Cool({});
+  ops_.Rest(processor());
   return Run({});
 }
 
@@ -173,8 +173,8 @@ void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& 
   std::vector<double> empty, few, twice;
   const auto practise = [&](std::size_t count) {
     between();
-    ops_.Rest();
     Cool({});
+    ops_.Rest(processor());
     return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
   };
   conversation_.HoldBetweenRuns(true);
@@ -225,8 +225,8 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
   for (const auto& place : part) less += place[2].get<std::size_t>();
   const auto store = [&](const nlohmann::json& places) {
     between();
-    ops_.Rest();
     Cool({});
+    ops_.Rest(processor());
     conversation_.Practise(
         1, 0, [this] { ops_.EmptyRun(); }, places);
     return conversation_.PractiseStoring(sets);

@@ -34,6 +34,9 @@ class Side {
   // has nothing left to do. No sets: what asking costs, with one empty kernel where there are kernels.
   virtual double Run(const std::vector<std::size_t>& sets) = 0;
 
+  // Where its process answered last; negative where it has none of its own.
+  virtual int processor() const { return -1; }
+
   // After a run: makes its outputs ready to be compared. Seconds that belong to the run all the same.
   virtual double Collect(const std::vector<std::size_t>& sets) = 0;
 
@@ -101,6 +104,7 @@ class CandidateSide : public Side {
   double Asking(double empty, double run) const;
   double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
 
+  int processor() const override { return conversation_.processor(); }
   const Reply& reply() const { return reply_; }  // of the last run; with `outputs` after Collect
   Conversation& conversation() { return conversation_; }
   Arena& arena() { return arena_; }

@@ -133,7 +133,7 @@ void Timing::Cool(Side* side, const Sets& sets) {
   } else {
     side->Cool(sets);
   }
-  if (!ops_.cuda()) ops_.Rest();
+  ops_.Rest(side->processor());
 }
 
 // Nothing that a candidate left running may be in the reference's way: with another program at work on the device, even
