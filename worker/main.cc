@@ -363,6 +363,7 @@ int Main(int argc, char** argv) {
     options.device = *device;
     options.python = flags.python;
     options.nvcc = flags.nvcc;
+    options.ncu = flags.ncu;
     options.cxx = flags.cxx;
     options.json = flags.json;
     absl::Status done = RunDoctor(options, std::cout);

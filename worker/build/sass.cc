@@ -77,12 +77,16 @@ InstructionMix ParseSass(absl::string_view text) {
   return mix;
 }
 
+std::string FindCuobjdump(const device::Compiler& nvcc) {
+  const std::string beside = absl::StrCat(std::filesystem::path(nvcc.path).parent_path().string(), "/cuobjdump");
+  return access(beside.c_str(), X_OK) == 0 ? beside : device::FindOnPath("cuobjdump");
+}
+
 absl::StatusOr<InstructionMix> CountInstructions(std::shared_ptr<sandbox::SandboxHost> host,
                                                  const device::Compiler& nvcc, const std::vector<BuiltObject>& objects,
                                                  const std::function<bool()>& cancelled) {
+  const std::string tool = FindCuobjdump(nvcc);
   const std::string beside = std::filesystem::path(nvcc.path).parent_path().string();
-  std::string tool = absl::StrCat(beside, "/cuobjdump");
-  if (access(tool.c_str(), X_OK) != 0) tool = device::FindOnPath("cuobjdump");
   if (tool.empty()) {
     return absl::NotFoundError(absl::StrCat("cuobjdump is neither in ", beside,
                                             " nor on PATH; it comes with the CUDA toolkit (cuda-cuobjdump)"));

@@ -30,6 +30,9 @@ struct InstructionMix {
 // The text of `cuobjdump -sass`. Lines that are neither a function's nor an instruction's are skipped.
 InstructionMix ParseSass(absl::string_view text);
 
+// cuobjdump beside this nvcc, else on PATH; empty where there is none.
+std::string FindCuobjdump(const device::Compiler& nvcc);
+
 // Disassembles these objects in a sandbox. Those without code for a GPU count nothing.
 // NOT_FOUND: there is no cuobjdump beside this nvcc or on PATH. Other errors: it did not come to an end.
 absl::StatusOr<InstructionMix> CountInstructions(std::shared_ptr<sandbox::SandboxHost> host,

@@ -1044,6 +1044,7 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
     report.set_unavailable("there is no profiler for the CPU device: Nsight Compute counts what a GPU does");
     return;
   }
+  SetSlot("checking");
   EnterSlot("profiling");
   Progress(work, "profile", "Nsight Compute");
   const absl::Time begin = SteadyNow();

@@ -13,6 +13,7 @@ namespace grove::worker {
 //   no_work         no lease
 //   awaiting_build  leases, all of them still in their builds
 //   loading         the judge of a problem starts and reads it
+//   profiling       a correct candidate runs once more under Nsight Compute, where the job asks for it
 //   starting        a candidate's process was not ready ahead
 //   ending          the candidate is killed and reaped, the device tried after a fault
 //   quarantined

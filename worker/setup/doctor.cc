@@ -13,6 +13,7 @@
 #include "common/measure/comparison.h"
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
+#include "worker/device/ncu.h"
 #include "worker/device/toolchain.h"
 #include "worker/device/xid_watch.h"
 #include "worker/pipeline/calibration.h"
@@ -94,6 +95,18 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
   } else {
     builder.nvcc_missing = std::string(nvcc.status().message());
     add("tools", "nvcc", cuda ? State::kMissing : State::kAbsent, builder.nvcc_missing);
+  }
+  if (cuda) {
+    // Needed for --profile alone.
+    const auto ncu = device::FindNcu(options.ncu);
+    const std::string refused = device::CountersRefused();
+    add("tools", "ncu", ncu.ok() && refused.empty() ? State::kOk : State::kAbsent,
+        !ncu.ok() ? absl::StrCat(std::string(ncu.status().message()), " (--profile needs it)")
+                  : absl::StrCat("Nsight Compute ", ncu->version, " at ", ncu->path, ", ",
+                                 refused.empty() ? "which may read the GPU's counters" : refused));
+    const std::string cuobjdump = nvcc.ok() ? build::FindCuobjdump(*nvcc) : "";
+    add("tools", "cuobjdump", cuobjdump.empty() ? State::kAbsent : State::kOk,
+        cuobjdump.empty() ? "not found: profiles have no instruction mix (it comes with the CUDA toolkit)" : cuobjdump);
   }
   const auto python = device::FindPython(options.python, "");
   if (python.ok()) {

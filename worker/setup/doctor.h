@@ -15,6 +15,7 @@ struct DoctorOptions {
   std::string python;     // as in PipelineOptions
   std::string nvcc;
   std::string cxx = "g++";
+  std::string ncu;
   bool json = false;  // one JSON document instead of lines
 };
 
