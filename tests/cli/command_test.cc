@@ -179,6 +179,7 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
                                          "own_kernels",
                                          "--cache",
                                          "warm",
+                                         "--profile",
                                          "--reuse"});
   CHECK(result.exit_code == 13);
   const json document = json::parse(result.out);
@@ -198,6 +199,7 @@ TEST_CASE("eval of several exits with the worst and prints one document", "[comm
   CHECK(options.cache() == v1::CACHE_POLICY_WARM);
   CHECK_FALSE(options.skip_timing());
   CHECK(options.reuse_result());
+  CHECK(options.profile());
 }
 
 TEST_CASE("A pipe that nobody writes to is said to be empty, and not waited for", "[command]") {

@@ -50,6 +50,71 @@ TEST_CASE("Whose work it was is told where the job has a policy", "[cli]") {
   CHECK(absl::StrContains(RenderKernelNode(Named("k.py", result), {}, Style()), "kernel4"));
 }
 
+v1::ProfileReport SampleProfile(int kernels) {
+  v1::ProfileReport profile;
+  for (int i = 0; i < kernels; ++i) {
+    v1::KernelProfile* kernel = profile.add_kernels();
+    kernel->set_name(i == 0 ? "void Norm<(int)4>(float4 *, const float4 *, const float4 *, long)"
+                            : "k\x1b[31m" + std::to_string(i));
+    kernel->set_seconds(20e-6);
+    kernel->set_share(1.0 / kernels);
+    kernel->set_occupancy(0.731);
+    kernel->set_dram_fraction(0.672);
+    kernel->set_l2_hit_fraction(0.338);
+    kernel->set_sm_fraction(0.256);
+    kernel->set_registers(40);
+    kernel->set_shared_bytes(2048);
+    kernel->set_local_bytes(16);
+    kernel->set_grid("65536x1x1");
+    kernel->set_block("256x1x1");
+    kernel->set_own(i == 0);
+    for (const char* reason : {"long_scoreboard", "wait", "barrier", "drain"}) {
+      v1::StallShare* stall = kernel->add_stalls();
+      stall->set_reason(reason);
+      stall->set_share(0.25);
+    }
+  }
+  for (int i = 0; i < 12; ++i) {
+    v1::Rate* one = profile.add_instructions();
+    one->set_precision("OP" + std::to_string(i));
+    one->set_operations_per_second(100 - i);
+  }
+  return profile;
+}
+
+TEST_CASE("A profile is a row per kernel, and the instructions of the build", "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  *result.mutable_profile() = SampleProfile(1);
+  const std::string text = RenderEvaluation(Named("k.cu", result), Style());
+  CHECK(absl::StrContains(
+      text,
+      "  profile    kernels of one call, as Nsight Compute saw them\n"
+      "   KERNEL                                        WHOSE  TIME     SHARE  OCCUPANCY  DRAM  L2 HITS  SM    TENSOR  "
+      "REGISTERS  SHARED   SPILLED  GRID                  STALLED BY\n"
+      "   void Norm<(int)4>(float4 *, const float4 ...  own    20.0 us  100 %  73 %       67 %  34 %     26 %  0 %     "
+      "40         2.0 KiB  16 B     65536x1x1 of 256x1x1  long scoreboard 25 %, wait 25 %, barrier 25 %\n"
+      "  code       100 OP0, 99 OP1, 98 OP2, 97 OP3, 96 OP4, 95 OP5, 94 OP6, 93 OP7, 92 OP8, 91 OP9, ... (instructions "
+      "in "
+      "the build)\n"));
+  *result.mutable_profile() = SampleProfile(12);
+  const std::string many = RenderEvaluation(Named("k.cu", result), Style());
+  CHECK(absl::StrContains(many, "(4 more are not shown)"));
+  CHECK_FALSE(absl::StrContains(many, "\x1b"));
+  const std::string all = RenderKernelNode(Named("k.cu", result), {}, Style());
+  CHECK_FALSE(absl::StrContains(all, "not shown"));
+  CHECK(absl::StrContains(all, "89 OP11 (instructions"));
+}
+
+TEST_CASE("Where there is no profile it says why, and shows what the build knows", "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  *result.mutable_profile() = SampleProfile(0);
+  result.mutable_profile()->set_unavailable("Nsight Compute (ncu) was not found\nat all");
+  const std::string text = RenderEvaluation(Named("k.cu", result), Style());
+  CHECK(absl::StrContains(text, "  profile    none: Nsight Compute (ncu) was not found at all\n"));
+  CHECK(absl::StrContains(text, "  code       100 OP0"));
+  CHECK_FALSE(absl::StrContains(text, "OCCUPANCY"));
+}
+
 TEST_CASE("A wrong one has the count, the worst element and the first failing draw", "[cli]") {
   CHECK(RenderEvaluation(Named("bad.cpp", WrongResult()), Style()) ==
         "bad.cpp  WRONG  j-a/k1\n"

@@ -50,6 +50,32 @@ SandboxSpec Spec(std::vector<std::string> arguments) {
   return spec;
 }
 
+// Which of the socket families 1 to 45 can be had, as a list.
+std::string Families(bool loopback) {
+  SandboxSpec spec = Spec({});
+  spec.argv = {"/usr/bin/python3", "-c",
+               "import socket\n"
+               "for f in range(0, 46):\n"
+               "    for k in (socket.SOCK_STREAM, socket.SOCK_RAW, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):\n"
+               "        try:\n"
+               "            socket.socket(f, k)\n"
+               "        except PermissionError as e:\n"
+               "            continue\n"
+               "        except OSError:\n"
+               "            pass\n"
+               "        print(f, end=' ')\n"
+               "        break\n"};
+  spec.loopback = loopback;
+  auto process = SandboxedProcess::Start(Host(), std::move(spec));
+  REQUIRE(process.ok());
+  return (*process)->Wait().out;
+}
+
+TEST_CASE("A sandbox with loopback has sockets of the IP families and no others", "[sandbox]") {
+  CHECK(Families(false) == "1 ");
+  CHECK(Families(true) == "1 2 10 ");
+}
+
 SandboxSpec Shell(const std::string& script) {
   SandboxSpec spec = Spec({});
   spec.argv = {"/bin/sh", "-c", script};
