@@ -191,7 +191,9 @@ def main():
     working = None
     for label, user in users.items():
         box = wrapped[:1] + user + wrapped[1:]
-        attempt(f"bubblewrap{label}, no filter", box, None)
+        if not attempt(f"bubblewrap{label}, no filter", box, None):
+            for more in (["--ro-bind", "/sys", "/sys"], ["--ro-bind", "/etc", "/etc"], ["--ro-bind", "/opt", "/opt"], ["--share-net"]):
+                attempt(f"  the same with {' '.join(more)}", [a for a in box if a != "--unshare-net"] if more == ["--share-net"] else box[:-6] + more + box[-6:], None)
         if attempt(f"bubblewrap{label}, the filter of a profile", box, filter_fd(denied, [known["clone3"]], every), show=working is None):
             working = working or box
         if args.quick and working:

@@ -22,8 +22,8 @@ absl::StatusOr<Ncu> FindNcu(const std::string& name);
 // Of versions such as "2025.3.1": by their numbers, not by their letters.
 bool OlderVersion(const std::string& one, const std::string& other);
 
-// Whether the driver lets everybody read the counters, or administrators alone (/proc/driver/nvidia/params,
-// RmProfilingAdminOnly); and in words what to do about it. Empty where they may be read.
+// In words, where the driver lets administrators alone read the counters (/proc/driver/nvidia/params,
+// RmProfilingAdminOnly): a sandboxed program is none, whoever started it. Empty where they may be read.
 std::string CountersRefused();
 
 }  // namespace grove::device

@@ -128,7 +128,7 @@ KernelProfiler::Outcome KernelProfiler::Run(bool python, const v1::Limits& limit
     if (report.not_permitted) {
       outcome.unavailable =
           "Nsight Compute may not read the GPU's counters (ERR_NVGPUCTRPERM); load the nvidia module with "
-          "NVreg_RestrictProfilingToAdminUsers=0, or run the worker as an administrator";
+          "NVreg_RestrictProfilingToAdminUsers=0";
     } else if (ending.kind == sandbox::Ending::Kind::kLimit && ending.limit == "run_wall_seconds") {
       outcome.unavailable = absl::StrFormat(
           "Nsight Compute had not finished after %.0f s; a candidate with fewer or shorter kernels can be profiled",
