@@ -125,9 +125,14 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
     Cut(profile->mutable_unavailable(), 256);
     Keep(profile->mutable_kernels(), 4);
     Keep(profile->mutable_instructions(), 12);
+    Cut(profile->mutable_sass_sha256(), 64);
+    for (v1::Rate& one : *profile->mutable_instructions()) Cut(one.mutable_precision(), 24);
     for (v1::KernelProfile& kernel : *profile->mutable_kernels()) {
       Cut(kernel.mutable_name(), 128);
+      Cut(kernel.mutable_grid(), 32);
+      Cut(kernel.mutable_block(), 32);
       Keep(kernel.mutable_stalls(), 3);
+      for (v1::StallShare& stall : *kernel.mutable_stalls()) Cut(stall.mutable_reason(), 64);
     }
   }
   if (result.has_rival()) {

@@ -106,5 +106,29 @@ TEST_CASE("Many long operators do not cost a result the rest of what it tells", 
   CHECK(bounded.work().kernels_size() == 8);
 }
 
+TEST_CASE("A long profile does not cost a result the rest of what it tells", "[bounds]") {
+  v1::EvaluationResult result;
+  result.set_verdict(v1::VERDICT_CORRECT);
+  result.mutable_correctness()->set_trials_passed(5);
+  v1::ProfileReport* profile = result.mutable_profile();
+  profile->set_unavailable(std::string(5000, 'u'));
+  profile->set_sass_sha256(std::string(5000, 's'));
+  for (int i = 0; i < 100; ++i) {
+    v1::KernelProfile* kernel = profile->add_kernels();
+    for (std::string* text : {kernel->mutable_name(), kernel->mutable_grid(), kernel->mutable_block()}) {
+      *text = std::string(500, 'k');
+    }
+    kernel->set_seconds(1e-5);
+    for (int k = 0; k < 20; ++k) kernel->add_stalls()->set_reason(std::string(500, 'r'));
+    profile->add_instructions()->set_precision(std::string(500, 'p'));
+  }
+  const v1::EvaluationResult bounded = BoundedResult(result);
+  CHECK(bounded.ByteSizeLong() <= 8192);
+  CHECK(bounded.correctness().trials_passed() == 5);
+  REQUIRE(bounded.profile().kernels_size() == 4);
+  CHECK(bounded.profile().kernels(3).seconds() == 1e-5);
+  CHECK(bounded.profile().instructions_size() == 12);
+}
+
 }  // namespace
 }  // namespace grove::coordinator

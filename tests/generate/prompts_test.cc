@@ -73,6 +73,39 @@ TEST_CASE("A prompt tells whose code may do the work where the job says so", "[g
   CHECK(absl::StrContains(ideas(), "torch's operators may not"));
 }
 
+TEST_CASE("A prompt tells what a profile of the parent says", "[generate]") {
+  Context context = SmallContext(v1::DEVICE_KIND_CUDA);
+  IdeaRequest request;
+  request.count = 1;
+  request.parent = Kernel("j/k1", "int x;", v1::VERDICT_CORRECT);
+  v1::ProfileReport* profile = request.parent.mutable_result()->mutable_profile();
+  for (int i = 0; i < 16; ++i) {
+    v1::KernelProfile* kernel = profile->add_kernels();
+    kernel->set_name("Norm" + std::to_string(i));
+    kernel->set_seconds(20e-6);
+    kernel->set_share(0.5);
+    kernel->set_occupancy(0.73);
+    kernel->set_dram_fraction(0.67);
+    v1::StallShare* stall = kernel->add_stalls();
+    stall->set_reason("long_scoreboard");
+    stall->set_share(0.6);
+  }
+  for (int i = 0; i < 24; ++i) {
+    v1::Rate* one = profile->add_instructions();
+    one->set_precision("OP" + std::to_string(i));
+    one->set_operations_per_second(1000 - i);
+  }
+  const std::string text = Whole(IdeasPrompt(context, request));
+  for (const char* part :
+       {"Profile of Norm0: 20 us (50 % of the call), occupancy 73 %, DRAM 67 % of peak", "stalled long_scoreboard 60 %",
+        "Instructions in the machine code: 1000 OP0, 999 OP1", "989 OP11\n"}) {
+    CAPTURE(part);
+    CHECK(absl::StrContains(text, part));
+  }
+  CHECK_FALSE(absl::StrContains(text, "Norm4"));
+  CHECK_FALSE(absl::StrContains(text, "OP12"));
+}
+
 TEST_CASE("A prompt holds no seed, no machine's identity and nothing held out", "[generate]") {
   Context context = SmallContext();
   context.problem.set_format(v1::PROBLEM_FORMAT_NATIVE);

@@ -193,6 +193,8 @@ TEST_CASE("Kernels are told apart by the build's list and by the shape of their 
   build.add_kernels()->set_name("(anonymous namespace)::mine<float>(float*)");
   auto origin = [&](const std::string& name) { return OriginOfKernel(name, build, false); };
   CHECK(origin("void (anonymous namespace)::mine<float>(float*)") == CodeOrigin::kOwn);
+  CHECK(origin("void <unnamed>::mine<float>(float *)") == CodeOrigin::kOwn);  // as Nsight Compute writes it
+  CHECK(origin("<unnamed>::yours(float *)") != CodeOrigin::kOwn);
   CHECK(origin("void (anonymous namespace)::softmax_warp_forward<float, 10>(float*, int)") == CodeOrigin::kTorch);
   CHECK(origin("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3") == CodeOrigin::kLibrary);
   CHECK(origin("triton_softmax_kernel") == CodeOrigin::kOwn);

@@ -1053,6 +1053,7 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   const v1::Candidate& candidate = work->assignment.evaluate().candidate();
   const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
   sandbox::SandboxedProcess* process = nullptr;
+  bool judge_failed = false;
   absl::Time cancelled_at = absl::InfiniteFuture();
   const auto cancelled = [&] {
     if (!work->cancelled) return false;
@@ -1071,7 +1072,8 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
     const JudgeAnswer answer = judge.judge->Profile(std::move(contestant), seconds,
                                                     SteadyNow() + absl::Seconds(seconds) + kJudgeGrace, cancelled);
     if (work->cancelled) return absl::CancelledError("it was cancelled");
-    if (answer.kind != JudgeAnswer::Kind::kDone) return absl::InternalError(answer.message);
+    judge_failed = answer.kind != JudgeAnswer::Kind::kDone;
+    if (judge_failed) return absl::InternalError(answer.message);
     const auto failure = answer.body.find("failure");
     if (failure == answer.body.end() || !failure->is_string()) return absl::InternalError("the judge did not say how");
     const std::string why = failure->get<std::string>();
@@ -1086,7 +1088,8 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   if (!outcome.unavailable.empty()) LogWarning("worker", "no profile: ", outcome.unavailable);
   RecordStage(work, "profile", begin);
   EnterSlot("ending");
-  if (!judge.judge->Alive()) DropJudge(judge.problem);
+  // It may still hold a device error.
+  if (judge_failed || !judge.judge->Alive()) DropJudge(judge.problem);
   // What it left on the device is for the next one; this verdict was given before.
   if (outcome.ending.has_value() && !Stopping()) {
     std::string why;

@@ -23,8 +23,10 @@ std::string BaseName(const std::string& path) {
 
 // "void ns::name<int, 3>(float*)" -> "name"; "name_kernel(float*)" -> "name_kernel".
 std::string KernelStem(std::string name) {
-  static constexpr char kAnonymous[] = "(anonymous namespace)";
-  for (size_t at; (at = name.find(kAnonymous)) != std::string::npos;) name.erase(at, sizeof kAnonymous - 1);
+  // As the C++ library writes it, and as NVIDIA's tools do.
+  for (const absl::string_view anonymous : {"(anonymous namespace)", "<unnamed>"}) {
+    for (size_t at; (at = name.find(std::string(anonymous))) != std::string::npos;) name.erase(at, anonymous.size());
+  }
   std::string stem = name.substr(0, name.find_first_of("(<"));
   if (const size_t at = stem.find_last_of(" :"); at != std::string::npos) stem = stem.substr(at + 1);
   return stem;
