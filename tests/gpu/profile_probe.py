@@ -110,7 +110,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ncu", default="")
     parser.add_argument("--arch", default="sm_90")
-    parser.add_argument("--source", default=str(pathlib.Path(__file__).resolve().parents[2]))
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser.add_argument("--source", default=str(root / "src" if (root / "src" / "worker").is_dir() else root), help="this project's sources")
     parser.add_argument("--quick", action="store_true", help="stop once the profile's own sandbox has worked")
     args = parser.parse_args()
     source = pathlib.Path(args.source)
