@@ -110,8 +110,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ncu", default="")
     parser.add_argument("--arch", default="sm_90")
-    root = pathlib.Path(__file__).resolve().parents[2]
-    parser.add_argument("--source", default=str(root / "src" if (root / "src" / "worker").is_dir() else root), help="this project's sources")
+    places = (pathlib.Path(__file__).resolve().parents[2], pathlib.Path.cwd())  # the tree that this lies in; where it is called from
+    known = next((p for p in places if (p / "worker/sandbox/seccomp.cc").exists()), places[0])
+    parser.add_argument("--source", default=str(known), help="this project's sources (all of them: a bundle has not enough)")
     parser.add_argument("--quick", action="store_true", help="stop once the profile's own sandbox has worked")
     args = parser.parse_args()
     source = pathlib.Path(args.source)
