@@ -121,13 +121,12 @@ def main():
     if not ncu:
         sys.exit("Nsight Compute is not here")
     print(subprocess.run([ncu, "--version"], capture_output=True, text=True).stdout.strip().splitlines()[-1])
-    for line in pathlib.Path("/proc/driver/nvidia/params").read_text().splitlines():
-        if "Profiling" in line:
-            print(line)
+    params = pathlib.Path("/proc/driver/nvidia/params")
+    print(*[line for line in (params.read_text().splitlines() if params.exists() else ["no NVIDIA driver is loaded"]) if "rofiling" in line or "driver" in line], sep="\n")
     folder = tempfile.mkdtemp(prefix="grove-probe-")
     pathlib.Path(folder, "p.cu").write_text(PROGRAM)
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    subprocess.run([nvcc, f"-arch={args.arch}", "-o", folder + "/program", folder + "/p.cu", "-lcuda"], check=True)
+    subprocess.run([nvcc, f"-arch={args.arch}", "-o", folder + "/program", folder + "/p.cu", f"-L{os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))}/lib64/stubs", "-lcuda"], check=True)
 
     text = (source / "worker/sandbox/seccomp.cc").read_text()
     names = re.findall(r'^    "(\w+)",$', text, re.M)
