@@ -37,8 +37,9 @@ constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr std::chrono::milliseconds kWatchPeriod{5};
-constexpr double kLongest = 20;  // times max_time, for min_samples
-constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has
+constexpr double kVerifyShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
+constexpr double kLongest = 20;        // times max_time, for min_samples
+constexpr double kLeft = 0.2;          // of run_wall, when sampling ends whatever it has
 constexpr int kEnoughTried = 10, kMaxReruns = 1;
 constexpr std::chrono::milliseconds kCoolDown{500};
 
@@ -477,7 +478,7 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
     }
     return check_.Compute(values_.leaves(set), false).plain;
   };
-  const double room = 0.5 * Since(begin_) - verify_spent_;
+  const double room = kVerifyShare * Since(begin_) - verify_spent_;
   Sets order = timed;
   for (std::size_t i = 0; i + 1 < order.size(); ++i) std::swap(order[i], order[i + random_.Below(order.size() - i)]);
   Sets chosen;

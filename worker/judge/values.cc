@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "worker/judge/distributions.h"
+#include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {
@@ -185,7 +186,11 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
       at::mul_out(own[i].tensor, drawn[i].tensor, factors.unsqueeze(-1) * factors.unsqueeze(0));
       continue;
     }
-    at::Tensor to = own[i].tensor.view({-1}), from = drawn[i].tensor.reshape({-1});
+    at::Tensor to = own[i].tensor.view({-1}), from = drawn[i].tensor.reshape({-1}).contiguous();
+    if (ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
+                  static_cast<std::size_t>(to.numel()), random_.Next())) {
+      continue;
+    }
     const at::ScalarType type = to.is_complex() ? at::toRealValueType(to.scalar_type()) : to.scalar_type();
     for (std::int64_t at = 0; at < to.numel(); at += kFactors) {
       const std::int64_t part = std::min(kFactors, to.numel() - at);

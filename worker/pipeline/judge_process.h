@@ -1,6 +1,7 @@
 // One grove-judge in its sandbox, from the worker's side: one problem for life.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,7 @@ class JudgeProcess {
   nlohmann::json hello_;
   int64_t next_id_ = 1;
   double load_seconds_ = 300;
+  std::chrono::nanoseconds spin_{0};  // before the next frame, while a candidate is held
   bool broken_ = false;
 };
 
