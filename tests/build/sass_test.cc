@@ -154,7 +154,25 @@ std::map<std::string, int64_t> Counts(const InstructionMix& mix) {
                   CHECK(mix->sha256 != toolkit.Count({{"", "a", "one\n"}})->sha256);
                 }
 
-                TEST_CASE("A disassembler that fails, floods or is absent is an error with its reason", "[sass]") {
+                TEST_CASE("A toolkit in /usr, where it may be a link, is disassembled with as well", "[sass]") {
+  Toolkit toolkit("echo '        /*0000*/    FFMA R1, R2 ;'\n");
+  // This one has no cuobjdump beside its nvcc, so that the test's own is found on PATH.
+  toolkit.nvcc.folders.clear();
+  for (const char* nvcc : {"/usr/bin/nvcc", "/usr/local/cuda/bin/nvcc", "/usr/local/lib/../cuda/bin/nvcc"}) {
+    CAPTURE(nvcc);
+    toolkit.nvcc.path = nvcc;
+    if (FindCuobjdump(toolkit.nvcc) != "") continue;  // a real one, which would read no such object
+    const std::string path = getenv("PATH");
+    setenv("PATH", absl::StrCat(toolkit.folder, "/bin:", path).c_str(), 1);
+    const auto mix = toolkit.Count({{"", "", "x"}});
+    setenv("PATH", path.c_str(), 1);
+    INFO(mix.status());
+    REQUIRE(mix.ok());
+    CHECK(mix->total == 1);
+  }
+}
+
+TEST_CASE("A disassembler that fails, floods or is absent is an error with its reason", "[sass]") {
                   CHECK_THAT(std::string(Toolkit("echo 'cuobjdump fatal : bad image' >&2; exit 255\n")
                                              .Count({{"", "", "x"}})
                                              .status()

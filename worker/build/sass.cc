@@ -97,8 +97,10 @@ absl::StatusOr<InstructionMix> CountInstructions(std::shared_ptr<sandbox::Sandbo
     spec.label = "sass";
     spec.argv = {tool, "-sass", "/tmp/kernel.so"};
     spec.read_only = nvcc.folders;
-    spec.read_only.push_back(tool);
-    spec.read_only.push_back(beside);
+    // What is in /usr is there; and nothing can be bound below a link of it, such as /usr/local/cuda.
+    for (const std::string& path : {tool, beside}) {
+      if (!absl::StartsWith(path, "/usr/")) spec.read_only.push_back(path);
+    }
     // It starts nvdisasm, which lies beside it.
     spec.env = {
         absl::StrCat("PATH=", std::filesystem::path(tool).parent_path().string(), ":", beside, ":/usr/bin:/bin"),
