@@ -106,6 +106,7 @@ struct Work {
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
   std::optional<build::InstructionMix> instructions;  // with options.profile
+  std::string no_instructions;                        // why there are none
   std::vector<std::pair<std::string, double>> stages;
   absl::Time submitted = SteadyNow(), ready = SteadyNow();  // for the device
 };
@@ -588,7 +589,8 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
     if (mix.ok()) {
       work->instructions = *std::move(mix);
     } else {
-      LogWarning("worker", "no instruction mix: ", std::string(mix.status().message()));
+      work->no_instructions = std::string(mix.status().message());
+      LogWarning("worker", "no instruction mix: ", work->no_instructions);
     }
     RecordStage(work, "disassemble", disassembly);
   }
@@ -1084,7 +1086,11 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   pool_->Quiet(false);
   AddBuildFacts(work->built->report, &outcome.kernels);
   for (v1::KernelProfile& kernel : outcome.kernels) *report.add_kernels() = std::move(kernel);
-  report.set_unavailable(RepairUtf8(outcome.unavailable, 2000));
+  std::string missing = outcome.unavailable;
+  if (!work->no_instructions.empty()) {
+    absl::StrAppend(&missing, missing.empty() ? "" : "; ", "no instruction mix: ", work->no_instructions);
+  }
+  report.set_unavailable(RepairUtf8(std::move(missing), 2000));
   if (!outcome.unavailable.empty()) LogWarning("worker", "no profile: ", outcome.unavailable);
   RecordStage(work, "profile", begin);
   EnterSlot("ending");
