@@ -119,6 +119,9 @@ struct Sum {
 
 double Fraction(double percent) { return std::isnan(percent) ? percent : std::clamp(percent / 100, 0.0, 1.0); }
 
+// Counters have no more figures than these.
+double Rounded(double fraction) { return std::round(fraction * 1e4) / 1e4; }
+
 // Not a number where neither is one.
 double Larger(double one, double other) {
   return std::isnan(one) ? other : std::isnan(other) ? one : std::max(one, other);
@@ -234,12 +237,12 @@ NcuReport ParseNcu(absl::string_view text) {
     v1::KernelProfile kernel;
     kernel.set_name(sum.name);
     kernel.set_seconds(sum.seconds);
-    kernel.set_share(all > 0 ? sum.seconds / all : 0);
-    kernel.set_occupancy(sum.occupancy.value());
-    kernel.set_dram_fraction(sum.dram.value());
-    kernel.set_l2_hit_fraction(sum.l2.value());
-    kernel.set_sm_fraction(sum.sm.value());
-    kernel.set_tensor_fraction(sum.tensor.value());
+    kernel.set_share(all > 0 ? Rounded(sum.seconds / all) : 0);
+    kernel.set_occupancy(Rounded(sum.occupancy.value()));
+    kernel.set_dram_fraction(Rounded(sum.dram.value()));
+    kernel.set_l2_hit_fraction(Rounded(sum.l2.value()));
+    kernel.set_sm_fraction(Rounded(sum.sm.value()));
+    kernel.set_tensor_fraction(Rounded(sum.tensor.value()));
     kernel.set_registers(static_cast<int32_t>(sum.registers));
     kernel.set_shared_bytes(static_cast<int64_t>(sum.shared));
     kernel.set_grid(sum.grid);
@@ -257,7 +260,7 @@ NcuReport ParseNcu(absl::string_view text) {
       if (kernel.stalls_size() == kMaxStalls || weight < 0.01 * states) break;
       v1::StallShare* stall = kernel.add_stalls();
       stall->set_reason(RepairUtf8(reason, 64));
-      stall->set_share(std::clamp(weight / states, 0.0, 1.0));
+      stall->set_share(Rounded(std::clamp(weight / states, 0.0, 1.0)));
     }
     report.kernels.push_back(std::move(kernel));
   }
