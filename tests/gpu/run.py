@@ -229,6 +229,19 @@ class Run:
             if baselines:
                 timed, profiled = baselines[0]["candidate_median_seconds"], sum(k["seconds"] for k in kernels)
                 self.check(f"{name}: the kernels' times fit the time that was measured", 0.3 < profiled / timed < 3, f"{1e6 * profiled:.1f} us of {1e6 * timed:.1f} us")
+        # A kernel that breaks where it is watched, and only there: its verdict and its time stand, and so does the device.
+        good = (self.examples / "candidates" / "layer_norm.cu").read_text()
+        shy = self.out / "shy.cu"
+        shy.write_text("#include <cstdlib>\n__global__ void Trap() { asm volatile(\"trap;\"); }\n" +
+                       good.replace("GROVE_KERNEL(args) {", "GROVE_KERNEL(args) {\n"
+                                    "  if (getenv(\"NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT\")) Trap<<<1, 1>>>();", 1))
+        code, result, seconds = self.evaluate(problem, shy, "--profile", timeout=400)
+        report = result.get("profile", {})
+        self.check("a kernel that breaks under the profiler keeps its verdict", result["verdict"] == "VERDICT_CORRECT" and bool(result.get("timing", {}).get("baselines")),
+                   f"{result.get('reason')} ({seconds:.1f} s)")
+        self.check("its profile says so", bool(report.get("unavailable")), report.get("unavailable") or json.dumps(report.get("kernels", []))[:500])
+        code, result, seconds = self.evaluate(problem, self.examples / "candidates" / "layer_norm.cu")
+        self.check("the next evaluation is unharmed", result["verdict"] == "VERDICT_CORRECT", f"{result.get('reason')} ({seconds:.1f} s)")
         code, stdout, stderr, _ = self.call("eval", problem, self.examples / "candidates" / "layer_norm.cu", "--device", "cuda", "--profile")
         (self.out / "profile.txt").write_text(stdout)
         print(stdout, flush=True)
