@@ -136,14 +136,15 @@ KernelProfiler::Outcome KernelProfiler::Run(bool python, const v1::Limits& limit
     } else if (ending.kind == sandbox::Ending::Kind::kLimit) {
       outcome.unavailable = absl::StrFormat("the profiled process was ended: %s is %.6g, reached %.6g", ending.limit,
                                             ending.limit_set, ending.limit_reached);
-    } else if (!report.error.empty()) {
-      outcome.unavailable = absl::StrCat("Nsight Compute ", ncu_->version, ": ", report.error);
     } else if (!attempt->driven.ok()) {
-      const std::string words = LastWords(attempt->err);
+      // The profiler then complains of the program's end alone, if at all.
+      const std::string words = report.error.empty() ? LastWords(attempt->err) : report.error;
       outcome.unavailable =
           RepairUtf8(absl::StrCat("the profiled call did not come to its end: ", attempt->driven.message(),
                                   words.empty() ? "" : absl::StrCat(" (", words, ")")),
                      1000);
+    } else if (!report.error.empty()) {
+      outcome.unavailable = absl::StrCat("Nsight Compute ", ncu_->version, ": ", report.error);
     } else {
       outcome.unavailable = absl::StrCat("Nsight Compute ", ncu_->version, " saw no kernel in one call");
     }
