@@ -71,7 +71,7 @@ def metrics(source, arch):
     stalls = re.search(r"kStalls\[\] = \{(.*?)\};", text, re.S).group(1)
     version = int(re.sub(r"\D", "", arch) or 0)
     skip = "sm__inst_executed_pipe_tensor" if version >= 80 else "sm__pipe_tensor_cycles_active"
-    names = [m for m in single if not m.startswith(skip)]
+    names = [m for m in single if not m.startswith((skip, "gpu__dram"))]
     reasons = re.findall(r'"(\w+)"', stalls) + (["gmma"] if version == 90 else [])
     return ",".join(names + [f"smsp__average_warps_issue_stalled_{r}_per_issue_active.ratio" for r in reasons])
 

@@ -106,6 +106,16 @@ TEST_CASE("Without units figures are in the base units, and others are scaled", 
   CHECK(scaled.kernels.at(0).shared_bytes() == 2000);
 }
 
+TEST_CASE("What sections call by another name is read as well", "[profile]") {
+  const NcuReport report = ParseNcu(
+      "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\","
+      "\"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active\"\n\"\",\"\",\"ns\",\"%\",\"%\"\n"
+      "\"0\",\"A\",\"1,000\",\"61.5\",\"12.5\"\n");
+  REQUIRE(report.kernels.size() == 1);
+  CHECK(report.kernels[0].dram_fraction() == 0.615);
+  CHECK(report.kernels[0].tensor_fraction() == 0.125);
+}
+
 TEST_CASE("Words of the candidate among the rows change nothing", "[profile]") {
   const NcuReport report =
       ParseNcu(absl::StrCat("\"hello\",\"from the kernel\"\n", Row(9, "before its header", "(1, 1, 1)", kFast), kHeader,

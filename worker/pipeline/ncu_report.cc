@@ -23,6 +23,8 @@ constexpr size_t kMaxLine = 512 << 10, kMaxColumns = 8192, kMaxName = 256, kMaxE
 constexpr char kTime[] = "gpu__time_duration.sum";
 constexpr char kOccupancy[] = "sm__warps_active.avg.pct_of_peak_sustained_active";
 constexpr char kDram[] = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
+// What its own sections call the same.
+constexpr char kSectionDram[] = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed";
 constexpr char kL2[] = "lts__t_sector_hit_rate.pct";
 constexpr char kSm[] = "sm__throughput.avg.pct_of_peak_sustained_elapsed";
 constexpr char kRegisters[] = "launch__registers_per_thread";
@@ -204,7 +206,7 @@ NcuReport ParseNcu(absl::string_view text) {
     sum.seconds += seconds;
     seconds = std::max(seconds, 1e-12);  // a weight even where the clock saw nothing
     sum.occupancy.Add(Fraction(value(kOccupancy)), seconds);
-    sum.dram.Add(Fraction(value(kDram)), seconds);
+    sum.dram.Add(Fraction(Larger(value(kDram), value(kSectionDram))), seconds);
     sum.l2.Add(Fraction(value(kL2)), seconds);
     sum.sm.Add(Fraction(value(kSm)), seconds);
     sum.tensor.Add(Fraction(Larger(value(kTensorCycles), value(kTensorInstructions))), seconds);
