@@ -58,6 +58,8 @@ cp -r /usr/include/toml++ "$src/third_party/"
 mkdir -p "$target/share/grove/examples" "$target/share/grove/tests"
 cp -r "$source/docs/examples/." "$target/share/grove/examples/"
 cp -r "$source/tests/gpu" "$target/share/grove/tests/"
+rm -rf "$target"/share/grove/tests/gpu/__pycache__
+install -D -m 0644 -t "$target/share/grove/tests/testcases" "$source"/tests/testcases/*.cpp
 cp "$source/LICENSE" "$target/"
 for package in libgrpc++1.51 libprotobuf32 bubblewrap libabsl20220623 libsqlite3-0 libcurl4 libseccomp2; do
   [ -e "/usr/share/doc/$package/copyright" ] && install -D -m 0644 "/usr/share/doc/$package/copyright" "$target/share/doc/licenses/$package"

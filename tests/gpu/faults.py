@@ -145,11 +145,15 @@ class Run:
 
     def quarantine(self):
         """A GPU whose memory somebody else has taken fails its canary: the slot is quarantined, visibly, and comes back."""
-        code = ("import torch,sys\nheld=[]\npiece=1<<33\n"
+        code = ("import torch,sys,select\nheld=[]\npiece=1<<33\n"
                 "while piece>=1<<21:\n"
                 "    try: held.append(torch.empty(piece,dtype=torch.uint8,device='cuda'))\n"
                 "    except RuntimeError: piece//=2\n"
-                "print('held',flush=True)\nsys.stdin.read()\n")
+                "print('held',flush=True)\n"
+                # What others give back it takes as well.
+                "while not select.select([sys.stdin],[],[],0.01)[0]:\n"
+                "    try: held.append(torch.empty(1<<25,dtype=torch.uint8,device='cuda'))\n"
+                "    except RuntimeError: pass\n")
         hog = subprocess.Popen([self.args.python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = hog.stdout.readline().strip()
         print("     hog:", line, flush=True)

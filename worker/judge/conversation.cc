@@ -89,7 +89,11 @@ json Conversation::ReceiveWithin(const char* wanted, double limit, const char* l
   json body = std::move(received.message.body);
   const auto type = body.find("type");
   if (type == body.end() || !type->is_string()) throw Protocol("a frame without a type");
-  if (*type == "fail") Fail(body);
+  if (*type == "fail") {
+    // Who has taken all memory fails for want of it.
+    if (look_) look_();
+    Fail(body);
+  }
   if (const auto at = body.find("processor");
       at != body.end() && at->is_number_integer() && *at >= 0 && *at < CPU_SETSIZE) {
     processor_ = at->get<int>();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "worker/judge/statistics.h"
 
@@ -167,7 +168,8 @@ double CandidateSide::AskForNothing() {
 
 void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& between) {
   like_ = calls;
-  constexpr int kTimes = 12;
+  // On a GPU two contexts take turns, and runs differ more.
+  const int times = ops_.cuda() ? 30 : 12;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
   std::vector<double> empty, few, twice;
@@ -179,13 +181,14 @@ void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& 
   };
   conversation_.HoldBetweenRuns(true);
   practise(kFew);  // pages its code and memory in
-  for (int i = 0; i < kTimes; ++i) {
+  for (int i = 0; i < times; ++i) {
     between();
     empty.push_back(AskForNothing());
     few.push_back(practise(kFew));
     twice.push_back(practise(2 * kFew));
   }
   empty_before_ = Median(empty);
+  asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
   if (python_) LearnStoring(between);
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
@@ -245,6 +248,10 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
 
 double CandidateSide::Asking(double empty, double run) const {
   return asking_ + std::min({empty - empty_before_, kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run});
+}
+
+double CandidateSide::AskingError(const std::vector<double>& empty) const {
+  return std::hypot(asking_error_, MedianError(empty));
 }
 
 }  // namespace grove::judge

@@ -102,6 +102,8 @@ class CandidateSide : public Side {
   double AskForNothing();
   // What is taken off runs of `run` seconds, when runs of nothing take `empty` seconds now.
   double Asking(double empty, double run) const;
+  // The standard error of that, the runs of nothing being these now. Seconds.
+  double AskingError(const std::vector<double>& empty) const;
   double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
 
   int processor() const override { return conversation_.processor(); }
@@ -120,6 +122,7 @@ class CandidateSide : public Side {
   bool python_;
   double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
   double empty_before_ = 0;
+  double asking_error_ = 0;                 // of the two
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   std::size_t like_ = 0;
   Reply reply_;

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 // Of a timed run, on the faster side, as far as slots go: asking is known to some ten microseconds, and a wake-up on a
 // CPU to some more.
-constexpr double kSpanCuda = 5e-3, kSpanCpu = 3e-3;
+constexpr double kSpanCuda = 10e-3, kSpanCpu = 3e-3;
 constexpr std::size_t kMaxCalls = 1024;
 constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
@@ -37,6 +37,7 @@ constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr std::chrono::milliseconds kWatchPeriod{5};
+constexpr double kNormal95 = 1.96;     // standard errors to either side of an estimate hold the truth in 95 %
 constexpr double kVerifyShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
 constexpr double kLongest = 20;        // times max_time, for min_samples
 constexpr double kLeft = 0.2;          // of run_wall, when sampling ends whatever it has
@@ -632,6 +633,18 @@ Timing::Times Timing::CallTimes(const Series& series, double asking) const {
   return times;
 }
 
+// The standard error of what was taken off for asking, as a share of the runs, of both sides: all pairs lean the same
+// way by it, so that they do not show it.
+double Timing::AskingShare(const Series& series) const {
+  const auto share = [](double error, const std::vector<double>& runs) {
+    const double run = runs.empty() ? 0 : Median(runs);
+    return run > 0 ? std::min(error / run, 1.0) : 0.0;
+  };
+  const double other =
+      series.rival != nullptr ? series.rival->AskingError(series.other_empty) : MedianError(series.other_empty);
+  return std::hypot(share(candidate_.AskingError(empty_), series.candidate), share(other, series.other));
+}
+
 void Timing::Report(double asking) {
   const double sampling = Since(begin_), calls = static_cast<double>(calls_);
   json baselines = json::array();
@@ -663,7 +676,7 @@ void Timing::Report(double asking) {
     item["speedup"] = ratio.speedup;
     // What other programs took from one side, or from both, the pairs cannot show: they lean all in one way.
     const double waited = entry.waited.empty() ? 0 : Median(entry.waited);
-    const double unsure = waited > kQuiet ? 1 + waited : 1;
+    const double unsure = (waited > kQuiet ? 1 + waited : 1) * std::exp(kNormal95 * AskingShare(entry));
     if (waited > kQuiet) busy = std::max(busy, waited);
     item["speedup_low"] = ratio.low / unsure;
     item["speedup_high"] = ratio.high * unsure;

@@ -100,6 +100,7 @@ class Timing {
   };
   Times CallTimes(const Series& series, double asking) const;
   double Asking() const;  // of the candidate's runs, as it is known now
+  double AskingShare(const Series& series) const;
   void CheckClaims(double asking);
   void CheckAsking(double asking);
   [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);
