@@ -121,6 +121,27 @@ TEST_CASE("An honest float32 sum in another order passes, and inputs rounded to 
   INFO(lowered.why);
 }
 
+TEST_CASE("Lowered precision is told from a defect, whether single elements are beyond the limit or all together are",
+          "[compare]") {
+  Random random(5);
+  Case even;  // errors of one size everywhere, as a coarser type makes them
+  for (int i = 0; i < 4096; ++i) {
+    even.high.push_back(1000 + Gaussian(&random));
+    even.reference.push_back(static_cast<float>(even.high.back()));
+    even.got.push_back(even.reference.back() * static_cast<float>(1 + 3e-4 * (2 * random.Uniform() - 1)));
+  }
+  const Comparison coarse = Judge(even);
+  CHECK_FALSE(coarse.ok);
+  CHECK(coarse.mismatched > 0);
+  CHECK(coarse.why.find("lower precision") != std::string::npos);
+  Case one = even;
+  one.got = one.reference;
+  one.got[77] *= 1.001f;
+  const Comparison defect = Judge(one);
+  CHECK_FALSE(defect.ok);
+  CHECK(defect.why.find("lower precision") == std::string::npos);
+}
+
 TEST_CASE("A float32 candidate passes against a reference that used TF32", "[compare]") {
   Case c = Dots(363, 400, true, true, 3);
   std::swap(c.got, c.reference);

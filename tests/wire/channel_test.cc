@@ -151,6 +151,19 @@ TEST_CASE("A closed end is told apart from a silent one, and sending to it is an
   CHECK(c.Send({{"x", 1}}).has_value());
 }
 
+TEST_CASE("Who looks again and again before it sleeps receives the same, and waits no longer", "[wire]") {
+  auto [a, b] = Channel::CreatePair();
+  b.SpinFor(milliseconds(20));
+  CHECK(b.Receive(milliseconds(1)).status == ReceiveStatus::kTimeout);
+  CHECK(b.Receive(milliseconds(40)).status == ReceiveStatus::kTimeout);
+  REQUIRE_FALSE(a.Send({{"type", "one"}}));
+  ReceiveResult received = b.Receive(milliseconds(0));
+  REQUIRE(received.ok());
+  CHECK(received.message.body["type"] == "one");
+  a.Close();
+  CHECK(b.Receive(milliseconds(40)).status == ReceiveStatus::kClosed);
+}
+
 TEST_CASE("A reader that does not read costs the sender no more than its timeout", "[wire]") {
   auto [a, b] = Channel::CreatePair();
   const std::string large(8 << 20, 'x');
