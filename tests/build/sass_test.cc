@@ -47,114 +47,110 @@ compile_size = 64bit
 		..........
 )sass";
 
-std::map<std::string, int64_t> Counts(const InstructionMix& mix) {
-                  return {mix.counts.begin(), mix.counts.end()};
-                }
+std::map<std::string, int64_t> Counts(const InstructionMix& mix) { return {mix.counts.begin(), mix.counts.end()}; }
 
-                TEST_CASE("Instructions are counted by what they are, without suffixes and predicates", "[sass]") {
-                  const InstructionMix mix = ParseSass(kSass);
-                  const auto counts = Counts(mix);
-                  CHECK(mix.total == 14);
-                  CHECK(counts == std::map<std::string, int64_t>{{"LDC", 1},
-                                                                 {"S2R", 1},
-                                                                 {"ISETP", 1},
-                                                                 {"EXIT", 2},
-                                                                 {"LDG", 1},
-                                                                 {"FFMA", 2},
-                                                                 {"UIADD3", 1},
-                                                                 {"HGMMA", 1},
-                                                                 {"BAR", 1},
-                                                                 {"FADD", 1},
-                                                                 {"STG", 1},
-                                                                 {"BRA", 1}});
-                  CHECK(mix.counts[0].second == 2);  // the most frequent first
-                  CHECK(mix.sha256.size() == 64);
-                }
+TEST_CASE("Instructions are counted by what they are, without suffixes and predicates", "[sass]") {
+  const InstructionMix mix = ParseSass(kSass);
+  const auto counts = Counts(mix);
+  CHECK(mix.total == 14);
+  CHECK(counts == std::map<std::string, int64_t>{{"LDC", 1},
+                                                 {"S2R", 1},
+                                                 {"ISETP", 1},
+                                                 {"EXIT", 2},
+                                                 {"LDG", 1},
+                                                 {"FFMA", 2},
+                                                 {"UIADD3", 1},
+                                                 {"HGMMA", 1},
+                                                 {"BAR", 1},
+                                                 {"FADD", 1},
+                                                 {"STG", 1},
+                                                 {"BRA", 1}});
+  CHECK(mix.counts[0].second == 2);  // the most frequent first
+  CHECK(mix.functions == std::vector<std::string>{"scale(float*, int)"});
+  CHECK(mix.sha256.size() == 64);
+}
 
-                TEST_CASE("The hash is of the code, whatever stands around it", "[sass]") {
-                  const std::string whole = kSass;
-                  const std::string function = whole.substr(whole.find("\t\tFunction"));
-                  CHECK(ParseSass(function).sha256 == ParseSass(whole).sha256);
-                  std::string other = whole;
-                  other.replace(other.find("R4, R4, 2"), 9, "R4, R4, 3");
-                  CHECK(ParseSass(other).sha256 != ParseSass(whole).sha256);
-                  CHECK(ParseSass("").sha256.empty());
-                  CHECK(ParseSass("cuobjdump info    : File 'x' does not contain device code\n").total == 0);
-                }
+TEST_CASE("The hash is of the code, whatever stands around it", "[sass]") {
+  const std::string whole = kSass;
+  const std::string function = whole.substr(whole.find("\t\tFunction"));
+  CHECK(ParseSass(function).sha256 == ParseSass(whole).sha256);
+  std::string other = whole;
+  other.replace(other.find("R4, R4, 2"), 9, "R4, R4, 3");
+  CHECK(ParseSass(other).sha256 != ParseSass(whole).sha256);
+  CHECK(ParseSass("").sha256.empty());
+  CHECK(ParseSass("cuobjdump info    : File 'x' does not contain device code\n").total == 0);
+}
 
-                TEST_CASE("However many kinds of instructions there are, the most frequent are named", "[sass]") {
-                  std::string text;
-                  for (int kind = 0; kind < 100; ++kind) {
-                    for (int i = 0; i <= kind; ++i) absl::StrAppend(&text, "/*0000*/ OP", kind, ".X R1 ;\n");
-                  }
-                  const InstructionMix mix = ParseSass(text);
-                  CHECK(mix.total == 100 * 101 / 2);
-                  REQUIRE(mix.counts.size() == kMaxOpcodes);
-                  CHECK(mix.counts[0] == std::make_pair(std::string("OP99"), int64_t{100}));
-                }
+TEST_CASE("However many kinds of instructions there are, the most frequent are named", "[sass]") {
+  std::string text;
+  for (int kind = 0; kind < 100; ++kind) {
+    for (int i = 0; i <= kind; ++i) absl::StrAppend(&text, "/*0000*/ OP", kind, ".X R1 ;\n");
+  }
+  const InstructionMix mix = ParseSass(text);
+  CHECK(mix.total == 100 * 101 / 2);
+  REQUIRE(mix.counts.size() == kMaxOpcodes);
+  CHECK(mix.counts[0] == std::make_pair(std::string("OP99"), int64_t{100}));
+}
 
-                TEST_CASE("What is no instruction is not counted, whatever it looks like", "[sass]") {
-                  for (const char* line :
-                       {"/*0000*/", "/*0000*/ lower R1;", "/*xyz*/ FFMA R1;", "/**/ FFMA R1;", "FFMA R1;",
-                        "/*0000*/ @P0", "/*0000*/ FFMA/x", "/*0000*/ AVERYVERYLONGNAMEOFAMNEMONIC R1;",
-                        "/* 0x0000000400007c0c */", "/*00000000000000000000*/ FFMA R1;", "/*0000*/ 7FFMA;",
-                        "/*0000*/ {", "/*0000*/ @"}) {
-                    CAPTURE(line);
-                    CHECK(ParseSass(line).total == 0);
-                  }
-                  std::mt19937 random(11);
-                  for (int i = 0; i < 500; ++i) {
-                    std::string damaged = kSass;
-                    for (int k = 0; k < 20; ++k) damaged[random() % damaged.size()] = static_cast<char>(random() % 256);
-                    damaged.resize(random() % damaged.size());
-                    CHECK(ParseSass(damaged).total <= 16);
-                  }
-                }
+TEST_CASE("What is no instruction is not counted, whatever it looks like", "[sass]") {
+  for (const char* line :
+       {"/*0000*/", "/*0000*/ lower R1;", "/*xyz*/ FFMA R1;", "/**/ FFMA R1;", "FFMA R1;", "/*0000*/ @P0",
+        "/*0000*/ FFMA/x", "/*0000*/ AVERYVERYLONGNAMEOFAMNEMONIC R1;", "/* 0x0000000400007c0c */",
+        "/*00000000000000000000*/ FFMA R1;", "/*0000*/ 7FFMA;", "/*0000*/ {", "/*0000*/ @"}) {
+    CAPTURE(line);
+    CHECK(ParseSass(line).total == 0);
+  }
+  std::mt19937 random(11);
+  for (int i = 0; i < 500; ++i) {
+    std::string damaged = kSass;
+    for (int k = 0; k < 20; ++k) damaged[random() % damaged.size()] = static_cast<char>(random() % 256);
+    damaged.resize(random() % damaged.size());
+    CHECK(ParseSass(damaged).total <= 16);
+  }
+}
 
-                // A toolkit of the test's own, whose cuobjdump says what it is told to.
-                struct Toolkit {
-                  explicit Toolkit(const std::string& script) {
-                    char name[] = "/tmp/grove-sass-test-XXXXXX";
-                    REQUIRE(mkdtemp(name) != nullptr);
-                    folder = name;
-                    std::filesystem::create_directories(folder + "/bin");
-                    nvcc.path = folder + "/bin/nvcc";
-                    nvcc.folders = {folder};
-                    std::ofstream(folder + "/bin/cuobjdump") << "#!/bin/sh\n" << script;
-                    REQUIRE(chmod((folder + "/bin/cuobjdump").c_str(), 0755) == 0);
-                    auto made = sandbox::SandboxHost::Create({});
-                    INFO(made.status());
-                    REQUIRE(made.ok());
-                    host = *made;
-                  }
-                  ~Toolkit() { std::filesystem::remove_all(folder); }
-                  absl::StatusOr<InstructionMix> Count(const std::vector<BuiltObject>& objects) {
-                    return CountInstructions(host, nvcc, objects, nullptr);
-                  }
-                  std::string folder;
-                  device::Compiler nvcc;
-                  std::shared_ptr<sandbox::SandboxHost> host;
-                };
+// A toolkit of the test's own, whose cuobjdump says what it is told to.
+struct Toolkit {
+  explicit Toolkit(const std::string& script) {
+    char name[] = "/tmp/grove-sass-test-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    folder = name;
+    std::filesystem::create_directories(folder + "/bin");
+    nvcc.path = folder + "/bin/nvcc";
+    nvcc.folders = {folder};
+    std::ofstream(folder + "/bin/cuobjdump") << "#!/bin/sh\n" << script;
+    REQUIRE(chmod((folder + "/bin/cuobjdump").c_str(), 0755) == 0);
+    auto made = sandbox::SandboxHost::Create({});
+    INFO(made.status());
+    REQUIRE(made.ok());
+    host = *made;
+  }
+  ~Toolkit() { std::filesystem::remove_all(folder); }
+  absl::StatusOr<InstructionMix> Count(const std::vector<BuiltObject>& objects) {
+    return CountInstructions(host, nvcc, objects, nullptr);
+  }
+  std::string folder;
+  device::Compiler nvcc;
+  std::shared_ptr<sandbox::SandboxHost> host;
+};
 
-                TEST_CASE(
-                    "Objects are disassembled in a sandbox, all of them, and those without device code count nothing",
-                    "[sass]") {
-                  Toolkit toolkit(
-                      "[ \"$1\" = -sass ] || exit 9\n"
-                      "read word < \"$2\"\n"
-                      "[ \"$word\" = none ] && echo \"cuobjdump info    : File '$2' does not contain device code\" >&2 "
-                      "&& exit 255\n"
-                      "echo '		Function : '$word; echo '        /*0000*/    FFMA R1, R2 ;'\n"
-                      "ls /etc/hostname >&2 && exit 9\nexit 0\n");
-                  const auto mix = toolkit.Count({{"", "a", "one\n"}, {"", "b", "none\n"}, {"", "c", "two\n"}});
-                  INFO(mix.status());
-                  REQUIRE(mix.ok());
-                  CHECK(mix->total == 2);
-                  CHECK(mix->sha256.size() == 64);
-                  CHECK(mix->sha256 != toolkit.Count({{"", "a", "one\n"}})->sha256);
-                }
+TEST_CASE("Objects are disassembled in a sandbox, all of them, and those without device code count nothing", "[sass]") {
+  Toolkit toolkit(
+      "[ \"$1\" = -sass ] || exit 9\n"
+      "read word < \"$2\"\n"
+      "[ \"$word\" = none ] && echo \"cuobjdump info    : File '$2' does not contain device code\" >&2 "
+      "&& exit 255\n"
+      "echo '		Function : '$word; echo '        /*0000*/    FFMA R1, R2 ;'\n"
+      "ls /etc/hostname >&2 && exit 9\nexit 0\n");
+  const auto mix = toolkit.Count({{"", "a", "one\n"}, {"", "b", "none\n"}, {"", "c", "two\n"}});
+  INFO(mix.status());
+  REQUIRE(mix.ok());
+  CHECK(mix->total == 2);
+  CHECK(mix->sha256.size() == 64);
+  CHECK(mix->sha256 != toolkit.Count({{"", "a", "one\n"}})->sha256);
+}
 
-                TEST_CASE("A toolkit in /usr, where it may be a link, is disassembled with as well", "[sass]") {
+TEST_CASE("A toolkit in /usr, where it may be a link, is disassembled with as well", "[sass]") {
   Toolkit toolkit("echo '        /*0000*/    FFMA R1, R2 ;'\n");
   // This one has no cuobjdump beside its nvcc, so that the test's own is found on PATH.
   toolkit.nvcc.folders.clear();
@@ -173,43 +169,41 @@ std::map<std::string, int64_t> Counts(const InstructionMix& mix) {
 }
 
 TEST_CASE("A disassembler that fails, floods or is absent is an error with its reason", "[sass]") {
-                  CHECK_THAT(std::string(Toolkit("echo 'cuobjdump fatal : bad image' >&2; exit 255\n")
-                                             .Count({{"", "", "x"}})
-                                             .status()
-                                             .message()),
-                             Catch::Contains("bad image"));
-                  const auto flood = Toolkit("yes '        /*0000*/    FFMA R1, R2 ;'\n").Count({{"", "", "x"}});
-                  CHECK(absl::IsResourceExhausted(flood.status()));
-                }
+  CHECK_THAT(
+      std::string(
+          Toolkit("echo 'cuobjdump fatal : bad image' >&2; exit 255\n").Count({{"", "", "x"}}).status().message()),
+      Catch::Contains("bad image"));
+  const auto flood = Toolkit("yes '        /*0000*/    FFMA R1, R2 ;'\n").Count({{"", "", "x"}});
+  CHECK(absl::IsResourceExhausted(flood.status()));
+}
 
-                TEST_CASE("The machine code of a kernel that nvcc built has what its source asks for", "[sass]") {
-                  const auto nvcc = device::FindNvcc("");
-                  if (!nvcc.ok() || FindCuobjdump(*nvcc).empty()) {
-                    WARN("no nvcc with cuobjdump on this machine");
-                    return;
-                  }
-                  Toolkit toolkit("");
-                  const std::string source = toolkit.folder + "/k.cu", object = toolkit.folder + "/k.so";
-                  std::ofstream(source)
-                      << "__global__ void k(float* y, const float* x) { __shared__ float s[256]; s[threadIdx.x] = "
-                         "fmaf(x[threadIdx.x], 3.f, 1.f); __syncthreads(); y[threadIdx.x] = s[255 - threadIdx.x]; }\n";
-                  const auto built = device::RunTool(
-                      {nvcc->path, "-shared", "-Xcompiler", "-fPIC", "-gencode=arch=compute_90a,code=sm_90a", "-o",
-                       object, source},
-                      {absl::StrCat("PATH=", nvcc->home, "/bin:/usr/bin:/bin"), "HOME=/tmp"}, absl::Seconds(120));
-                  REQUIRE(built.ok());
-                  REQUIRE(built->exit_code == 0);
-                  std::ifstream file(object, std::ios::binary);
-                  const std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-                  const auto mix = CountInstructions(toolkit.host, *nvcc, {{"", "", content}}, nullptr);
-                  INFO(mix.status());
-                  REQUIRE(mix.ok());
-                  const auto counts = Counts(*mix);
-                  for (const char* opcode : {"FFMA", "LDG", "STS", "BAR", "LDS", "STG", "EXIT"}) {
-                    CAPTURE(opcode);
-                    CHECK(counts.count(opcode) == 1);
-                  }
-                }
+TEST_CASE("The machine code of a kernel that nvcc built has what its source asks for", "[sass]") {
+  const auto nvcc = device::FindNvcc("");
+  if (!nvcc.ok() || FindCuobjdump(*nvcc).empty()) {
+    WARN("no nvcc with cuobjdump on this machine");
+    return;
+  }
+  Toolkit toolkit("");
+  const std::string source = toolkit.folder + "/k.cu", object = toolkit.folder + "/k.so";
+  std::ofstream(source)
+      << "__global__ void k(float* y, const float* x) { __shared__ float s[256]; s[threadIdx.x] = "
+         "fmaf(x[threadIdx.x], 3.f, 1.f); __syncthreads(); y[threadIdx.x] = s[255 - threadIdx.x]; }\n";
+  const auto built = device::RunTool(
+      {nvcc->path, "-shared", "-Xcompiler", "-fPIC", "-gencode=arch=compute_90a,code=sm_90a", "-o", object, source},
+      {absl::StrCat("PATH=", nvcc->home, "/bin:/usr/bin:/bin"), "HOME=/tmp"}, absl::Seconds(120));
+  REQUIRE(built.ok());
+  REQUIRE(built->exit_code == 0);
+  std::ifstream file(object, std::ios::binary);
+  const std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto mix = CountInstructions(toolkit.host, *nvcc, {{"", "", content}}, nullptr);
+  INFO(mix.status());
+  REQUIRE(mix.ok());
+  const auto counts = Counts(*mix);
+  for (const char* opcode : {"FFMA", "LDG", "STS", "BAR", "LDS", "STG", "EXIT"}) {
+    CAPTURE(opcode);
+    CHECK(counts.count(opcode) == 1);
+  }
+}
 
 }  // namespace
 }  // namespace grove::build

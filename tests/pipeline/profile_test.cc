@@ -169,6 +169,32 @@ TEST_CASE("Where a metric has another name the same is asked for by sections", "
   CHECK(again.kernels.size() == 1);
 }
 
+TEST_CASE("Whose a kernel is, and what it spilled, comes from the build", "[profile]") {
+  v1::BuildReport build;
+  v1::KernelResources* built = build.add_kernels();
+  built->set_name("void (anonymous namespace)::Norm<4>(float*)");
+  built->set_registers(40);
+  built->set_shared_bytes(512);
+  built->set_spill_store_bytes(16);
+  built->set_spill_load_bytes(24);
+  std::vector<v1::KernelProfile> kernels(4);
+  kernels[0].set_name("void <unnamed>::Norm<(int)4>(float *)");
+  kernels[1].set_name("<unnamed>::Apply(const float4 *, <unnamed>::Moments *)");
+  kernels[2].set_name("void at::native::vectorized_elementwise_kernel<(int)4>(int)");
+  kernels[3].set_name("triton_relu");
+  kernels[3].set_registers(8);
+  AddBuildFacts(build, {"(anonymous namespace)::Apply(float4 const*, (anonymous namespace)::Moments*)"}, &kernels);
+  CHECK(kernels[0].own());
+  CHECK(kernels[0].registers() == 40);
+  CHECK(kernels[0].shared_bytes() == 512);
+  CHECK(kernels[0].local_bytes() == 24);
+  CHECK(kernels[1].own());  // an extension's: its build has no log of ptxas
+  CHECK(kernels[1].local_bytes() == 0);
+  CHECK_FALSE(kernels[2].own());
+  CHECK(kernels[3].own());
+  CHECK(kernels[3].registers() == 8);
+}
+
 TEST_CASE("Who cancels a profile does not wait for it", "[profile]") {
   Bench bench;
   const absl::Time begin = SteadyNow();

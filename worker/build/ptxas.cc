@@ -15,15 +15,6 @@ namespace {
 
 constexpr size_t kMaxKernels = 256, kMaxName = 1024;
 
-std::string Demangle(const std::string& name) {
-  if (!absl::StartsWith(name, "_Z") || name.size() > kMaxName) return name.substr(0, kMaxName);
-  int status = 0;
-  char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 && text != nullptr ? std::string(text) : name;
-  free(text);
-  return result.substr(0, kMaxName);
-}
-
 // The number right before `what` in a line such as "Used 40 registers, 380 bytes cmem[0]".
 int64_t NumberBefore(absl::string_view line, absl::string_view what) {
   const size_t at = line.find(what);
@@ -45,6 +36,15 @@ bool IsResourceLine(absl::string_view line) {
 }
 
 }  // namespace
+
+std::string Demangle(const std::string& name) {
+  if (!absl::StartsWith(name, "_Z") || name.size() > kMaxName) return name.substr(0, kMaxName);
+  int status = 0;
+  char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 && text != nullptr ? std::string(text) : name;
+  free(text);
+  return result.substr(0, kMaxName);
+}
 
 std::vector<v1::KernelResources> ParsePtxas(const std::string& log) {
   std::vector<v1::KernelResources> kernels;

@@ -12,6 +12,9 @@ namespace grove::build {
 // skipped.
 std::vector<v1::KernelResources> ParsePtxas(const std::string& log);
 
+// A kernel's name as people write it, where it is a mangled one; at most 1,024 bytes.
+std::string Demangle(const std::string& name);
+
 // The log without ptxas' resource lines, which the parsed figures replace.
 std::string WithoutPtxasLines(const std::string& log);
 

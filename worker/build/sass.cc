@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/hash.h"
 #include "common/base/status_macros.h"
+#include "worker/build/ptxas.h"
 
 namespace grove::build {
 namespace {
@@ -48,6 +50,7 @@ InstructionMix ParseSass(absl::string_view text) {
   InstructionMix mix;
   std::map<std::string, int64_t, std::less<>> counts;
   std::string code;
+  std::set<std::string> seen;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const absl::string_view line = text.substr(0, end);
@@ -55,6 +58,8 @@ InstructionMix ParseSass(absl::string_view text) {
     const absl::string_view words = absl::StripAsciiWhitespace(line);
     if (absl::StartsWith(words, "Function :")) {
       absl::StrAppend(&code, words, "\n");
+      const std::string name(absl::StripLeadingAsciiWhitespace(words.substr(10, 4096)));
+      if (mix.functions.size() < kMaxFunctions && seen.insert(name).second) mix.functions.push_back(Demangle(name));
       continue;
     }
     const absl::string_view opcode = OpcodeOf(line);

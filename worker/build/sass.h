@@ -19,12 +19,16 @@ inline constexpr size_t kMaxOpcodes = 24;                    // kinds that are n
 inline constexpr int64_t kMaxSassBytes = int64_t{64} << 20;  // of disassembly that is read
 inline constexpr double kSassSeconds = 20;
 
+inline constexpr size_t kMaxFunctions = 256;
+
 struct InstructionMix {
   // By opcode without its suffixes ("FFMA", "LDG", "HMMA", "BAR"), the most frequent first: instructions in the code,
   // not executions. NOP, of which there is only padding, is left out.
   std::vector<std::pair<std::string, int64_t>> counts;
   int64_t total = 0;   // with those that are not named
   std::string sha256;  // of functions and instructions as disassembled; empty where there are none
+  // Names of the functions in the code, demangled, each once; at most kMaxFunctions.
+  std::vector<std::string> functions;
 };
 
 // The text of `cuobjdump -sass`. Lines that are neither a function's nor an instruction's are skipped.

@@ -1084,7 +1084,9 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   KernelProfiler::Outcome outcome =
       profiler_->Run(python, work->limits, send, drive, [&] { return work->cancelled.load(); });
   pool_->Quiet(false);
-  AddBuildFacts(work->built->report, &outcome.kernels);
+  AddBuildFacts(work->built->report,
+                work->instructions.has_value() ? work->instructions->functions : std::vector<std::string>(),
+                &outcome.kernels);
   for (v1::KernelProfile& kernel : outcome.kernels) *report.add_kernels() = std::move(kernel);
   std::string missing = outcome.unavailable;
   if (!work->no_instructions.empty()) {

@@ -63,6 +63,12 @@ absl::StatusOr<KernelProfiler::Attempt> KernelProfiler::Try(bool python, bool se
                            spec->label = "profile";
                            spec->argv = NcuCommand(*ncu_, arch_, sections, table, spec->argv);
                            spec->read_only.insert(spec->read_only.end(), ncu_->folders.begin(), ncu_->folders.end());
+                           // Every kernel of torch would be loaded and instrumented first; the call that warms up loads
+                           // what is needed.
+                           for (std::string& variable : spec->env) {
+                             if (absl::StartsWith(variable, "CUDA_MODULE_LOADING="))
+                               variable = "CUDA_MODULE_LOADING=LAZY";
+                           }
                            // It would copy its section files home first.
                            spec->env.push_back("NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT=1");
                            // It talks to the program that it runs over sockets of the loopback interface.
@@ -154,9 +160,12 @@ KernelProfiler::Outcome KernelProfiler::Run(bool python, const v1::Limits& limit
   return outcome;
 }
 
-void AddBuildFacts(const v1::BuildReport& build, std::vector<v1::KernelProfile>* kernels) {
+void AddBuildFacts(const v1::BuildReport& build, const std::vector<std::string>& functions,
+                   std::vector<v1::KernelProfile>* kernels) {
   for (v1::KernelProfile& kernel : *kernels) {
-    kernel.set_own(OriginOfKernel(kernel.name(), build, false) == CodeOrigin::kOwn);
+    kernel.set_own(OriginOfKernel(kernel.name(), build, false) == CodeOrigin::kOwn ||
+                   std::any_of(functions.begin(), functions.end(),
+                               [&](const std::string& function) { return SameKernel(function, kernel.name()); }));
     for (const v1::KernelResources& built : build.kernels()) {
       if (!SameKernel(built.name(), kernel.name())) continue;
       // Of several instances of one template the largest: names do not tell them apart.

@@ -63,6 +63,8 @@ class KernelProfiler {
 
 // What the build knows and the profiler does not: whose a kernel is, what it spilled, and registers and shared memory
 // where they were not counted.
-void AddBuildFacts(const v1::BuildReport& build, std::vector<v1::KernelProfile>* kernels);
+// `functions`: names of those in its machine code, which says of extensions what their build's log does not.
+void AddBuildFacts(const v1::BuildReport& build, const std::vector<std::string>& functions,
+                   std::vector<v1::KernelProfile>* kernels);
 
 }  // namespace grove::worker
