@@ -146,6 +146,23 @@ TEST_CASE("A script that has no code of its own has not done the work on the CPU
   CHECK_FALSE(JudgeWork(python, Under(v1::WORK_POLICY_LIBRARIES), code, &library));
 }
 
+TEST_CASE("Kernels of an extension are its own by their signature, and torch's and libraries' are not by any",
+          "[work]") {
+  const v1::BuildReport build;  // an extension's build leaves no list
+  const std::vector<std::string> functions = {"(anonymous namespace)::my_gemm(float const*, float*, int)",
+                                              "void Reduce<256>(float const*, float*)", "void at::native::copy(float*)",
+                                              "cub::Scan(float*)"};
+  const auto origin = [&](const char* name) { return OriginOfKernel(name, build, false, functions); };
+  CHECK(origin("(anonymous namespace)::my_gemm(float const*, float*, int)") == CodeOrigin::kOwn);
+  CHECK(origin("void Reduce<256>(float const*, float*)") == CodeOrigin::kOwn);
+  CHECK(origin("void Reduce<512>(float const*, float*)") == CodeOrigin::kTorch);
+  CHECK(origin("their_gemm(float const*, float*, int)") == CodeOrigin::kLibrary);
+  // A function of the same name is no leave for theirs.
+  CHECK(origin("void at::native::copy(float*)") == CodeOrigin::kTorch);
+  CHECK(origin("cub::Scan(float*)") == CodeOrigin::kLibrary);
+  CHECK(OriginOfKernel("void Reduce<256>(float const*, float*)", build, false) == CodeOrigin::kTorch);
+}
+
 TEST_CASE("Libraries of vendors are allowed where the policy says so, torch is not", "[work]") {
   auto result = On(v1::DEVICE_KIND_CUDA);
   CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CUDA), Under(v1::WORK_POLICY_LIBRARIES),

@@ -582,8 +582,11 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   }
   RecordStage(work, "build", begin);
   const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
-  if (cuda && work->assignment.evaluate().options().profile() && outcome.ok() && outcome->report.ok() &&
-      !outcome->objects.empty() && !work->cancelled) {
+  const v1::EvaluationOptions& wanted = work->assignment.evaluate().options();
+  const bool whose = wanted.work() > v1::WORK_POLICY_ANYTHING &&
+                     work->assignment.evaluate().candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  if (cuda && (wanted.profile() || whose) && outcome.ok() && outcome->report.ok() && !outcome->objects.empty() &&
+      !work->cancelled) {
     const absl::Time disassembly = SteadyNow();
     auto mix = builder_->Instructions(outcome->objects, [&] { return work->cancelled.load(); });
     if (mix.ok()) {
@@ -997,8 +1000,15 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       }
       *result->mutable_device() = DeviceOfResult();
       *result->mutable_build() = work->built->report;
-      if (auto breach = JudgeWork(evaluate.candidate(), options, code, &*result);
-          breach.has_value() && result->verdict() == v1::VERDICT_CORRECT) {
+      if (work->instructions.has_value()) code.functions = work->instructions->functions;
+      auto breach = JudgeWork(evaluate.candidate(), options, code, &*result);
+      if (breach.has_value() && result->verdict() == v1::VERDICT_CORRECT && !work->no_instructions.empty()) {
+        result->set_verdict(v1::VERDICT_UNMEASURABLE);
+        result->set_reason(
+            absl::StrCat("whose work it is, as the job requires, could not be told: ", *breach,
+                         ", and the functions of its extensions are not known: ", work->no_instructions));
+        result->clear_timing();
+      } else if (breach.has_value() && result->verdict() == v1::VERDICT_CORRECT) {
         result->set_verdict(v1::VERDICT_CHEATED);
         result->set_reason(absl::StrCat("the work is not the candidate's own, as the job requires: ", *breach));
         result->mutable_fault()->set_stage("check");

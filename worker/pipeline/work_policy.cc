@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 namespace grove::worker {
 namespace {
@@ -30,6 +31,13 @@ std::string KernelStem(std::string name) {
   std::string stem = name.substr(0, name.find_first_of("(<"));
   if (const size_t at = stem.find_last_of(" :"); at != std::string::npos) stem = stem.substr(at + 1);
   return stem;
+}
+
+// A demangled signature without what tools write differently.
+std::string Signature(std::string name) {
+  absl::StrReplaceAll({{"(anonymous namespace)::", ""}, {"<unnamed>::", ""}, {" ", ""}}, &name);
+  if (absl::StartsWith(name, "void")) name.erase(0, 4);
+  return name;
 }
 
 bool StartsWithAny(const std::string& name, const std::vector<const char*>& prefixes) {
@@ -165,7 +173,8 @@ CodeOrigin OriginOfLibrary(const std::string& path) {
   return CodeOrigin::kOwn;
 }
 
-CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators) {
+CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators,
+                          const std::vector<std::string>& functions) {
   if (operators) {
     if (absl::StartsWith(name, "ProfilerStep") || absl::StartsWith(name, "cuda")) return CodeOrigin::kHarmless;
     if (Bookkeeping(name)) return CodeOrigin::kHarmless;
@@ -182,6 +191,13 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
   const std::string lower = absl::AsciiStrToLower(name);
   if (ContainsAny(lower, {"at::native", "at::cuda", "at_cuda_detail", "c10::", "at::", "caffe2::"})) {
     return CodeOrigin::kTorch;
+  }
+  // A matrix product of its own may be called gemm; what stands in a library's namespace is the library's.
+  if (!ContainsAny(lower, {"cublas", "cudnn", "cutlass::", "cub::", "thrust::"})) {
+    const std::string signature = Signature(name);
+    for (const std::string& function : functions) {
+      if (Signature(function) == signature) return CodeOrigin::kOwn;
+    }
   }
   if (ContainsAny(lower, {"cublas",        "cudnn",      "cutlass",    "cufft",    "curand",    "cusolver",
                           "cusparse",      "cutensor",   "gemm",       "gemv",     "xmma",      "implicit_convolve",
@@ -274,7 +290,7 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
     double worst_share = 0;
     const bool operators = absl::StrContains(work->how(), "operators");
     for (v1::KernelProfile& kernel : *work->mutable_kernels()) {
-      const CodeOrigin origin = OriginOfKernel(kernel.name(), result->build(), operators);
+      const CodeOrigin origin = OriginOfKernel(kernel.name(), result->build(), operators, code.functions);
       kernel.set_own(origin == CodeOrigin::kOwn);
       const bool allowed = origin == CodeOrigin::kOwn || origin == CodeOrigin::kHarmless ||
                            (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES);

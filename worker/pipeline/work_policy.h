@@ -40,6 +40,7 @@ struct SeenCode {
   sandbox::CodeSet before, after;           // mapped when it started, and while it worked
   std::set<sandbox::FileIdentity> objects;  // those that the build stage made for it
   std::optional<WatchedWork> watched;       // Python on a CPU
+  std::vector<std::string> functions;       // Python on a GPU: demangled names in the machine code of its objects
 };
 
 // Looks at least, and CPU time, by which a watch says anything. Where the kernel does not tell, more looks do not help.
@@ -49,8 +50,11 @@ bool SeenEnough(const WatchedWork& watched);
 // OpenBLAS, ...), torch, or harmless (the C runtime, CUDA's runtime and compilers, the driver).
 CodeOrigin OriginOfLibrary(const std::string& path);
 
-// A kernel or operator by its name, given the kernels that the build stage compiled.
-CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators);
+// A kernel or operator by its name, given the kernels that the build stage compiled and, for extensions, whose builds
+// leave no list of them, the functions in their machine code. A name of torch's or of a library's is theirs whatever
+// functions an extension has.
+CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators,
+                          const std::vector<std::string>& functions = {});
 
 // Whether both name one kernel: ptxas, torch and Nsight Compute write the same signature in different ways. Instances
 // of one template count as one.
