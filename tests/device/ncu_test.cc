@@ -63,10 +63,17 @@ TEST_CASE("A profiler that is named says its version, and is shown with no more 
   }
   SECTION("a toolkit") {
     Write(root / "cuda" / "bin" / "nvcc", "");
+    Write(root / "cuda" / "version.json", "{}");
     const auto ncu = FindNcu(Write(root / "cuda" / "bin" / "ncu", kSays));
     REQUIRE(ncu.ok());
     CHECK(Has(*ncu, root / "cuda"));
     CHECK_FALSE(Has(*ncu, root));
+  }
+  SECTION("a home, with an nvcc among the programs") {
+    Write(root / "home" / "bin" / "nvcc", "");
+    const auto ncu = FindNcu(Write(root / "home" / "bin" / "ncu", kSays));
+    REQUIRE(ncu.ok());
+    CHECK_FALSE(Has(*ncu, root / "home"));
   }
 }
 

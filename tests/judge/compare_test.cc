@@ -228,6 +228,9 @@ TEST_CASE("Exact values that rounding decides may differ in as many elements as 
   const double few = 0.2 / static_cast<double>(n);
   CHECK(judged(few, 2).ok);
   CHECK(judged(few, 12).ok);
+  // What was excused is no measure for other outputs.
+  CHECK(judged(few, 12).excused);
+  CHECK_FALSE(judged(few, 0).excused);
   CHECK_FALSE(judged(few, 60).ok);
   CHECK_FALSE(judged(few, 60).undecided);
   CHECK(judged(0.1, 5).undecided);

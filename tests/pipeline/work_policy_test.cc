@@ -161,6 +161,9 @@ TEST_CASE("Kernels of an extension are its own by their signature, and torch's a
   CHECK(origin("void at::native::copy(float*)") == CodeOrigin::kTorch);
   CHECK(origin("cub::Scan(float*)") == CodeOrigin::kLibrary);
   CHECK(OriginOfKernel("void Reduce<256>(float const*, float*)", build, false) == CodeOrigin::kTorch);
+  // The compiler of Triton's kernels, which torch's own tools load; a file of that name that it brought is none.
+  CHECK(OriginOfLibrary("/usr/lib/python3/dist-packages/triton/_C/libtriton.so") == CodeOrigin::kHarmless);
+  CHECK(OriginOfLibrary("/tmp/libtriton.so") != CodeOrigin::kHarmless);
 }
 
 TEST_CASE("Libraries of vendors are allowed where the policy says so, torch is not", "[work]") {

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <ctime>
 #include <thread>
 
 #include "common/wire/dtype.h"
@@ -151,11 +152,17 @@ TEST_CASE("A closed end is told apart from a silent one, and sending to it is an
   CHECK(c.Send({{"x", 1}}).has_value());
 }
 
-TEST_CASE("Who looks again and again before it sleeps receives the same, and waits no longer", "[wire]") {
+TEST_CASE("Who looks again and again before it sleeps receives the same, and is at work meanwhile", "[wire]") {
   auto [a, b] = Channel::CreatePair();
-  b.SpinFor(milliseconds(20));
-  CHECK(b.Receive(milliseconds(1)).status == ReceiveStatus::kTimeout);
-  CHECK(b.Receive(milliseconds(40)).status == ReceiveStatus::kTimeout);
+  const auto worked = [&b = b](milliseconds wait) {  // seconds of this processor
+    const std::clock_t begin = std::clock();
+    CHECK(b.Receive(wait).status == ReceiveStatus::kTimeout);
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  const double asleep = worked(milliseconds(200));
+  b.SpinFor(std::chrono::seconds(100));
+  const double awake = worked(milliseconds(200));  // no longer than it was to wait
+  CHECK(awake > 10 * asleep);
   REQUIRE_FALSE(a.Send({{"type", "one"}}));
   ReceiveResult received = b.Receive(milliseconds(0));
   REQUIRE(received.ok());

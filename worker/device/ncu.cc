@@ -54,7 +54,11 @@ std::vector<std::string> FoldersOf(const std::string& path) {
     folders.push_back(real.string());
     if (fs::exists(folder / "target", error)) folders.push_back(folder.string());
     // There it is a script that looks for the program beside the toolkit, or where packages put it.
-    if (fs::exists(folder / "nvcc", error)) folders.push_back(folder.parent_path().string());
+    const fs::path toolkit = folder.parent_path();
+    if (fs::exists(folder / "nvcc", error) &&
+        (fs::exists(toolkit / "nvvm", error) || fs::exists(toolkit / "version.json", error))) {
+      folders.push_back(toolkit.string());
+    }
   }
   folders.erase(std::remove_if(folders.begin(), folders.end(),
                                [](const std::string& one) {

@@ -62,7 +62,7 @@ Check::Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& s
       rule_(settings.rule.value_or(problem.reference->DefaultRule())),
       high_fits_(high_fits),
       paths_(problem.reference->OutputPaths()),
-      secret_(SecretSeed()) {
+      secret_(Random::Secret()) {
   rule_.reduced = rule_.mode == RuleMode::kScaled ? settings.reduced : 0;
   verify_rule_ = rule_;
   outcomes_.reserve(8);
@@ -126,7 +126,7 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
   return expected;
 }
 
-void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
+bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                    const Expected& expected, int trial) {
   ++trials_;
   ++current_->trials;
@@ -148,6 +148,7 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   }
   std::vector<json> outputs;
   std::string failure;
+  bool excused = false;
   if (settings_.python_candidate) CheckTypes(conversation, reply, expected, &outputs, &failure);
   if (failure.empty() && !arena->OutputGuardsIntact(slot)) {
     failure = "the candidate wrote outside of its output";
@@ -168,6 +169,7 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
                       {}};
       }
       if (compared.noise.known) noise_[i] = compared.noise;
+      excused = excused || compared.excused;
       outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
       current_->error = std::max(current_->error, compared.scaled_error);
       if (given) {
@@ -201,6 +203,7 @@ void Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   ++trials_passed_;
   ++current_->passed;
   if (given) KeepWorst(outputs);
+  return excused;
 }
 
 void Check::KeepWorst(const std::vector<json>& outputs) {

@@ -43,7 +43,8 @@ class Check {
   // `nudge`: also once more in float64 with the inputs moved by roundings.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
   // Compares what a slot holds after a run. Throws the Verdict when it is not right.
-  void Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
+  // Whether elements were let through that are beyond the limit (Comparison::excused).
+  bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               int trial);
 
   // The reference's parameters are not as they were built: said of what is wrong.

@@ -129,6 +129,7 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   result.passes_1e4 = result.passes_1e2 = result.mismatched == 0;
   result.passes_scaled = static_cast<double>(result.mismatched) <= allowed;
   result.ok = rule.mode == RuleMode::kScaled ? result.passes_scaled : result.mismatched == 0;
+  result.excused = result.ok && result.mismatched > 0;
   if (!result.ok) result.why = "values of an exact type differ";
   return result;
 }
@@ -307,6 +308,7 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
       result->mismatched = errors.blocks * kNeighbours;
     }
   }
+  result->excused = result->ok && jumped && rule.mode == RuleMode::kScaled;
   result->mismatched = std::min(result->mismatched, result->elements);
 }
 

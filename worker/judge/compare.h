@@ -88,6 +88,7 @@ struct ComparisonInput {
 
 struct Comparison {
   bool ok = false;         // by the rule asked for
+  bool excused = false;    // ok, though elements are beyond the limit: they jump, or are ties
   bool undecided = false;  // rounding decides so much of it that nobody can be right
   std::string why;         // when not: one line
   std::int64_t elements = 0;

@@ -19,6 +19,7 @@ static_assert(kNeighbours % kWarp == 0, "a warp looks at a block of neighbours")
 
 void Check(cudaError_t status) {
   if (status == cudaSuccess) return;
+  (void)cudaGetLastError();  // or the next one asked would be told of it
   throw std::runtime_error(std::string("comparing outputs on the device: ") + cudaGetErrorName(status) + ": " +
                            cudaGetErrorString(status));
 }

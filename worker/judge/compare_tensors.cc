@@ -116,11 +116,11 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
     got = Flat(tensors.got);
     input.got = got.data_ptr();
   }
-  if (tensors.high.defined()) {
+  if (tensors.high.defined() && Flat(tensors.high).numel() == reference.numel()) {
     high = Flat(tensors.high).to(at::kDouble);
     input.high = static_cast<const double*>(high.data_ptr());
   }
-  if (tensors.nudged.defined()) {
+  if (input.high != nullptr && tensors.nudged.defined() && Flat(tensors.nudged).numel() == reference.numel()) {
     nudged = Flat(tensors.nudged).to(at::kDouble);
     input.nudged = static_cast<const double*>(nudged.data_ptr());
   }

@@ -15,6 +15,7 @@
 
 #include "worker/judge/awake.h"
 #include "worker/judge/device_ops.h"
+#include "worker/judge/philox.h"
 
 namespace grove::judge {
 
@@ -26,6 +27,7 @@ namespace {
 
 void Check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
+  (void)cudaGetLastError();  // or the next one asked would be told of it
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status));
 }
 
@@ -197,16 +199,13 @@ __device__ double2 Times(double2 value, float factor) {
   return make_double2(value.x * static_cast<double>(factor), value.y * static_cast<double>(factor));
 }
 
-// Four factors of 16 bits from each number of SplitMix64 (Steele, Lea and Flood 2014).
+// A factor of 1 - k / 2^24 with k from 1 to 2^19: no smaller than 31/32, below 1.
 template <typename T>
 __global__ void VaryElements(T* to, const T* from, std::size_t elements, std::uint64_t seed) {
   const std::size_t stride = 4 * static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = 4 * (static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x); i < elements;
        i += stride) {
-    std::uint64_t bits = seed + (i / 4 + 1) * 0x9E3779B97F4A7C15u;
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
-    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
-    bits ^= bits >> 31;
+    const PhiloxNumbers random = Philox(seed, i / 4);
     T values[4];
     if (i + 4 <= elements) {
 #pragma unroll
@@ -217,7 +216,7 @@ __global__ void VaryElements(T* to, const T* from, std::size_t elements, std::ui
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (i + k >= elements) break;
-      to[i + k] = Times(values[k], 1.0f - static_cast<float>(((bits >> (16 * k)) & 0xFFFF) + 1) * 0x1p-21f);
+      to[i + k] = Times(values[k], 1.0f - static_cast<float>((random.words[k] >> 13) + 1) * 0x1p-24f);
     }
   }
 }
@@ -345,8 +344,9 @@ class CudaOps : public DeviceOps {
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
   void Rest(int processor) override { awake_.Rest(std::chrono::milliseconds(1), processor); }
   std::chrono::nanoseconds Spin() const override {
-    // Longer than runs take. With one processor the candidate needs it.
-    return std::chrono::milliseconds(std::thread::hardware_concurrency() > 1 ? 30 : 0);
+    // Longer than runs take. With few processors the candidate needs them.
+    constexpr unsigned kProcessorsToSpin = 4;
+    return std::chrono::milliseconds(std::thread::hardware_concurrency() >= kProcessorsToSpin ? 30 : 0);
   }
   void EmptyRun() override {
     Empty<<<1, 32>>>();

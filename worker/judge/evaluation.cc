@@ -45,7 +45,7 @@ class Evaluator {
         ops_(ops),
         settings_(settings),
         progress_(progress),
-        random_(SecretSeed()),
+        random_(Random::Secret()),
         conversation_(std::move(candidate), {settings.call_wall, settings.run_wall, ops.Spin()}, settings.hold),
         arena_(ops, random_) {
     if (rival.has_value()) {

@@ -47,11 +47,11 @@ std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& ex
 
 }  // namespace
 
-void Outputs::VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected) {
+bool Outputs::VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected) {
   Expected plain;
   plain.plain = expected;
-  check_.Verify(side->conversation(), &side->arena(), &side->arena().at(set), side->reply(), plain,
-                check_.trials() + 1);
+  return check_.Verify(side->conversation(), &side->arena(), &side->arena().at(set), side->reply(), plain,
+                       check_.trials() + 1);
 }
 
 void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
@@ -70,6 +70,9 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
     std::vector<std::vector<at::Tensor>> wanted;
     for (std::size_t i = 0; i < count; ++i) {
       wanted.push_back(expected(sets[begin + i]));
+      for (at::Tensor& tensor : wanted.back()) {
+        if (cuda_ && !tensor.is_cuda()) tensor = tensor.cuda();
+      }
       arena.at(sets[begin + i]).MustFit(wanted.back());
     }
     // The first of all, and where something was written that must not be: one by one, and Check says what it was.
@@ -108,7 +111,7 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
         if (!(error.largest <= passed_[o].largest) || !(error.rms <= passed_[o].rms)) look[i] = true;
       }
       if (!look[i]) continue;
-      VerifyOne(side, sets[begin + i], wanted[i]);
+      if (VerifyOne(side, sets[begin + i], wanted[i])) continue;
       for (std::size_t o = 0; o < outputs; ++o) {
         // What is no number stays a matter for Check.
         const RowError& error = error_of(o, i);

@@ -23,13 +23,15 @@ class Outputs {
               const std::function<std::vector<at::Tensor>(std::size_t)>& expected);
 
  private:
-  void VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected);
+  bool VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected);
 
   LoadedProblem& problem_;
   Check& check_;
   Values& values_;
   const bool cuda_;
-  std::vector<RowError> passed_;  // the largest that Check passed, of each output
+  // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
+  // would be an excuse for all others.
+  std::vector<RowError> passed_;
 };
 
 }  // namespace grove::judge

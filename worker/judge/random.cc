@@ -7,7 +7,22 @@
 
 namespace grove::judge {
 
+Random Random::Secret() {
+  Random random(0);
+  random.secret_ = true;
+  return random;
+}
+
 std::uint64_t Random::Next() {
+  if (secret_) {
+    if (left_ == 0) {
+      if (::getrandom(kernels_.data(), sizeof kernels_, 0) != sizeof kernels_) {
+        throw std::runtime_error("getrandom failed");
+      }
+      left_ = kernels_.size();
+    }
+    return kernels_[--left_];
+  }
   std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;

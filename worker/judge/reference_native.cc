@@ -186,7 +186,7 @@ class NativeCall : public Call {
  private:
   void Flatten(const c10::IValue& value, const std::string& path, std::vector<at::Tensor>* outputs) {
     if (value.isTensor()) {
-      outputs->push_back(value.toTensor().contiguous());
+      outputs->push_back(value.toTensor().resolve_conj().resolve_neg().contiguous());
       paths.push_back(path);
     } else if (value.isTuple()) {
       const auto& elements = value.toTupleRef().elements();

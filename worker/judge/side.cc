@@ -200,7 +200,9 @@ void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& 
 void CandidateSide::LearnStoring(const std::function<void()>& between) {
   constexpr int kTimes = 7;
   constexpr std::size_t kMostPlaces = 512;
-  const std::size_t most = std::size_t{ops_.cuda() ? 1024u : 32u} << 20;  // bytes
+  // Bytes. Where memory is short, less: who cannot practise learns nothing, and an honest candidate would pay for it.
+  const std::size_t most =
+      std::min(std::size_t{ops_.cuda() ? 1024u : 32u} << 20, std::max(ops_.free_bytes() / 16, std::size_t{1} << 20));
   // Copies to the places of the first sets, of `most` bytes together.
   nlohmann::json all = nlohmann::json::array();
   std::size_t copied = 0, bytes = 0, sets = 0;
@@ -241,7 +243,10 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
     quarter.push_back(store(part));
   }
   const double grown = std::max(Median(whole) - Median(quarter), 0.0);
-  const double each = copied > less ? grown / static_cast<double>(copied - less) : 0;  // for a byte
+  // For a byte: by the difference, within what one of the two alone says.
+  const double whole_each = Median(whole) / static_cast<double>(copied);
+  const double least = std::max(Median(whole) - 2 * empty_before_, 0.0) / static_cast<double>(copied);
+  const double each = std::clamp(copied > less ? grown / static_cast<double>(copied - less) : 0, least, whole_each);
   storing_asked_ = std::max(Median(whole) - each * static_cast<double>(copied), 0.0);
   storing_ = each * static_cast<double>(bytes) / static_cast<double>(sets);
 }

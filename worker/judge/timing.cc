@@ -242,7 +242,8 @@ void Timing::LearnFirst(Series* series) {
     two.push_back(TimeOther(series, twice));
   }
   const double first = 2 * Median(one) - Median(two) - Median(empty);
-  if (first > 2 * std::hypot(2 * MedianError(one), MedianError(two))) series->first = first;
+  series->first_error = std::hypot(2 * MedianError(one), MedianError(two), MedianError(empty));
+  if (first > 2 * series->first_error) series->first = first;
 }
 
 // Calls of a run that is long enough, by growing ones.
@@ -466,8 +467,8 @@ void Timing::ShortRun() {
   VerifyRun(nullptr, sets);
 }
 
-// All outputs of a run while that costs no more than timing, else those that the reference has computed anyway, else
-// one; which ones, nobody can know. `series`: whose reference ran on these values, too.
+// All outputs of a run while that costs no more than kVerifyShare, else those that the reference has computed anyway,
+// else one; which ones, nobody can know. `series`: whose reference ran on these values, too.
 void Timing::VerifyRun(Series* series, const Sets& timed) {
   const auto begin = Clock::now();
   ReferenceSide* reference = series != nullptr ? series->reference.get() : nullptr;
@@ -611,10 +612,7 @@ void Timing::CheckAsking(double asking) {
 double Timing::Asking() const { return candidate_.Asking(Median(empty_), runs_.empty() ? 0 : Median(runs_)); }
 
 Timing::Times Timing::CallTimes(const Series& series, double asking) const {
-  const double its = Median(series.other_empty);
-  const double empty = series.rival != nullptr
-                           ? series.rival->Asking(its, series.other.empty() ? 0 : Median(series.other))
-                           : its + series.first;
+  const double empty = EmptyOf(series);
   // By the middle of all runs: who is late in more than half of them has it in every one, and a wait for the
   // processor in a few is nobody's.
   const double late = series.late.empty() ? 0 : Median(series.late);
@@ -633,16 +631,23 @@ Timing::Times Timing::CallTimes(const Series& series, double asking) const {
   return times;
 }
 
-// The standard error of what was taken off for asking, as a share of the runs, of both sides: all pairs lean the same
-// way by it, so that they do not show it.
-double Timing::AskingShare(const Series& series) const {
-  const auto share = [](double error, const std::vector<double>& runs) {
-    const double run = runs.empty() ? 0 : Median(runs);
-    return run > 0 ? std::min(error / run, 1.0) : 0.0;
+// What is taken off the runs of the other side.
+double Timing::EmptyOf(const Series& series) const {
+  const double its = Median(series.other_empty);
+  if (series.rival == nullptr) return its + series.first;
+  return series.rival->Asking(its, series.other.empty() ? 0 : Median(series.other));
+}
+
+// The standard error of what was taken off for asking, as a share of what is left of the runs, of both sides: all pairs
+// lean the same way by it, so that they do not show it.
+double Timing::AskingShare(const Series& series, double asking, double empty) const {
+  const auto share = [](double error, const std::vector<double>& runs, double off) {
+    const double left = runs.empty() ? 0 : Median(runs) - off;
+    return left > 0 ? std::min(error / left, 1.0) : 0.0;
   };
-  const double other =
-      series.rival != nullptr ? series.rival->AskingError(series.other_empty) : MedianError(series.other_empty);
-  return std::hypot(share(candidate_.AskingError(empty_), series.candidate), share(other, series.other));
+  const double other = series.rival != nullptr ? series.rival->AskingError(series.other_empty)
+                                               : std::hypot(MedianError(series.other_empty), series.first_error);
+  return std::hypot(share(candidate_.AskingError(empty_), series.candidate, asking), share(other, series.other, empty));
 }
 
 void Timing::Report(double asking) {
@@ -676,7 +681,8 @@ void Timing::Report(double asking) {
     item["speedup"] = ratio.speedup;
     // What other programs took from one side, or from both, the pairs cannot show: they lean all in one way.
     const double waited = entry.waited.empty() ? 0 : Median(entry.waited);
-    const double unsure = (waited > kQuiet ? 1 + waited : 1) * std::exp(kNormal95 * AskingShare(entry));
+    const double unsure =
+        (waited > kQuiet ? 1 + waited : 1) * std::exp(kNormal95 * AskingShare(entry, asking, EmptyOf(entry)));
     if (waited > kQuiet) busy = std::max(busy, waited);
     item["speedup_low"] = ratio.low / unsure;
     item["speedup_high"] = ratio.high * unsure;

@@ -65,6 +65,7 @@ class Timing {
     std::vector<double> other_empty;       // runs of no calls on the other side, the latest
     std::vector<double> waited;            // of the reference's runs on a CPU: share of the time without a processor
     double first = 0;                      // seconds of a reference's run beyond that, which do not grow with its calls
+    double first_error = 0;                // its standard error; what is below two of them is not taken off
     Side& side() const { return reference != nullptr ? static_cast<Side&>(*reference) : *rival; }
   };
 
@@ -100,7 +101,8 @@ class Timing {
   };
   Times CallTimes(const Series& series, double asking) const;
   double Asking() const;  // of the candidate's runs, as it is known now
-  double AskingShare(const Series& series) const;
+  double AskingShare(const Series& series, double asking, double empty) const;
+  double EmptyOf(const Series& series) const;
   void CheckClaims(double asking);
   void CheckAsking(double asking);
   [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);

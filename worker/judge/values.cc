@@ -187,6 +187,11 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
       continue;
     }
     at::Tensor to = own[i].tensor.view({-1}), from = drawn[i].tensor.reshape({-1}).contiguous();
+    if (from.numel() != to.numel() || from.scalar_type() != to.scalar_type() || from.device() != to.device()) {
+      throw ProblemError(
+          "get_inputs() gives tensors of other sizes or types on each call, so a candidate cannot be given memory for "
+          "them; make them the same each time");
+    }
     if (ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
                   static_cast<std::size_t>(to.numel()), random_.Next())) {
       continue;

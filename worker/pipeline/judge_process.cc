@@ -123,6 +123,7 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
     // Short waits, so that a cancellation is seen.
     const absl::Duration wait = std::min<absl::Duration>(deadline - now, absl::Milliseconds(100));
     wire::ReceiveResult received = channel_.Receive(absl::ToChronoNanoseconds(wait));
+    channel_.SpinFor(std::chrono::nanoseconds(0));
     if (received.status == wire::ReceiveStatus::kTimeout) continue;
     if (!received.ok()) return Died(absl::StrCat("the judge ended: ", received.error));
     nlohmann::json& body = received.message.body;
@@ -144,7 +145,7 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       const bool done = who != nullptr && who->hold && who->hold(held);
       // Letting go is not answered: the judge's clock runs, and it waits for the candidate's own answer.
       if (held && channel_.Send({{"type", "held"}, {"id", id}, {"ok", done}})) return Died("the judge took no answer");
-      channel_.SpinFor(held ? spin_ : std::chrono::nanoseconds(0));
+      if (held) channel_.SpinFor(spin_);  // until it is let go, which is soon
       continue;
     }
     if (type == wanted) return {JudgeAnswer::Kind::kDone, std::move(body), ""};

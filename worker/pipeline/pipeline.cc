@@ -1111,7 +1111,7 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   // What it left on the device is for the next one; this verdict was given before.
   if (outcome.ending.has_value() && !Stopping()) {
     std::string why;
-    const bool doubtful = report.kernels().empty() && !work->cancelled;
+    const bool doubtful = !outcome.unavailable.empty() && !work->cancelled;
     DeviceIsWell(*outcome.ending, health_->TakeXids(doubtful), doubtful ? "a profile that failed" : "", &why);
   }
 }

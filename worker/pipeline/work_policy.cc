@@ -150,7 +150,7 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
 CodeOrigin OriginOfLibrary(const std::string& path) {
   const std::string name = absl::AsciiStrToLower(BaseName(path));
   const bool writable = Writable(path);
-  if (StartsWithAny(name, {"libtorch", "libaten", "libc10", "libcaffe", "libshm", "libtriton"})) {
+  if (StartsWithAny(name, {"libtorch", "libaten", "libc10", "libcaffe", "libshm"})) {
     return CodeOrigin::kTorch;
   }
   if (StartsWithAny(name, {"libcublas",   "libcudnn",     "libcufft",   "libcurand",  "libcusolver",  "libcusparse",
@@ -162,12 +162,12 @@ CodeOrigin OriginOfLibrary(const std::string& path) {
   }
   if (!writable &&
       StartsWithAny(name,
-                    {"libcudart",      "libcuda.",   "libcuda-",    "libnvrtc",  "libnvjitlink", "libnvptxcompiler",
-                     "libnvidia-",     "libnvvm",    "libnvfatbin", "libcupti",  "libc.so",      "libc-",
-                     "libm.so",        "libm-",      "libgcc_s",    "libstdc++", "libgomp",      "libiomp",
-                     "libomp",         "libpthread", "libdl",       "librt",     "ld-linux",     "ld-",
-                     "libmvec",        "libutil",    "libquadmath", "libatomic", "libnss",       "libresolv",
-                     "grove-candidate"})) {
+                    {"libcudart", "libcuda.",       "libcuda-",   "libnvrtc",    "libnvjitlink", "libnvptxcompiler",
+                     "libtriton", "libnvidia-",     "libnvvm",    "libnvfatbin", "libcupti",     "libc.so",
+                     "libc-",     "libm.so",        "libm-",      "libgcc_s",    "libstdc++",    "libgomp",
+                     "libiomp",   "libomp",         "libpthread", "libdl",       "librt",        "ld-linux",
+                     "ld-",       "libmvec",        "libutil",    "libquadmath", "libatomic",    "libnss",
+                     "libresolv", "grove-candidate"})) {
     return CodeOrigin::kHarmless;
   }
   return CodeOrigin::kOwn;

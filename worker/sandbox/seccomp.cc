@@ -1,5 +1,6 @@
 #include "worker/sandbox/seccomp.h"
 
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -104,10 +105,13 @@ class Filter {
     if (number == __NR_SCMP_ERROR || number < 0) return;
     Check(seccomp_rule_add(context_, SCMP_ACT_ERRNO(error), number, 0), name);
   }
-  void DenyIf(const char* name, int error, scmp_arg_cmp condition) {
+  // Where all of the conditions hold.
+  template <typename... Conditions>
+  void DenyIf(const char* name, int error, Conditions... conditions) {
     const int number = seccomp_syscall_resolve_name(name);
     if (number == __NR_SCMP_ERROR || number < 0) return;
-    Check(seccomp_rule_add_array(context_, SCMP_ACT_ERRNO(error), number, 1, &condition), name);
+    const scmp_arg_cmp all[] = {conditions...};
+    Check(seccomp_rule_add_array(context_, SCMP_ACT_ERRNO(error), number, sizeof...(conditions), all), name);
   }
   scmp_filter_ctx context() { return context_; }
   const std::string& error() const { return error_; }
@@ -142,6 +146,18 @@ absl::StatusOr<int> CompileSeccompFilter(bool loopback) {
       filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_EQ, static_cast<uint32_t>(family)));
     }
     filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_GT, AF_INET6));
+    // Of the two families TCP and UDP: whoever asks for another protocol may have the kernel load a module.
+    for (const uint32_t family : {uint32_t{AF_INET}, uint32_t{AF_INET6}}) {
+      for (const uint32_t type : {uint32_t{SOCK_RAW}, uint32_t{SOCK_RDM}, uint32_t{SOCK_SEQPACKET}, uint32_t{SOCK_DCCP},
+                                  uint32_t{SOCK_PACKET}}) {
+        filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_EQ, family), SCMP_A1_32(SCMP_CMP_MASKED_EQ, 0xF, type));
+      }
+      for (uint32_t protocol = 1; protocol < IPPROTO_UDP; ++protocol) {
+        if (protocol == IPPROTO_TCP) continue;
+        filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_EQ, family), SCMP_A2_32(SCMP_CMP_EQ, protocol));
+      }
+      filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_EQ, family), SCMP_A2_32(SCMP_CMP_GT, IPPROTO_UDP));
+    }
   } else {
     filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_NE, AF_UNIX));
   }

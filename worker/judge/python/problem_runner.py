@@ -297,7 +297,7 @@ class Runner:
 
     def _walk(self, value, path, leaves, paths):
         if isinstance(value, torch.Tensor):
-            leaves.append(value.detach().contiguous())
+            leaves.append(value.detach().resolve_conj().resolve_neg().contiguous())
             paths.append(path)
         elif isinstance(value, (bool, int, float)):
             dtype = torch.float64 if isinstance(value, float) else None
