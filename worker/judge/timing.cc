@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 // CPU to some more.
 constexpr double kSpanCuda = 10e-3, kSpanCpu = 3e-3;
 constexpr std::size_t kMaxCalls = 1024;
-constexpr std::size_t kMaxBytesCuda = std::size_t{24} << 30, kMaxBytesCpu = std::size_t{64} << 20;
+constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
 constexpr double kMaxBandwidthCuda = 8e12, kMaxBandwidthCpu = 100e9, kLeastCuda = 1.5e-6, kLeastCpu = 0.2e-6;
 constexpr double kMaxSpeedup = 50;
