@@ -186,7 +186,9 @@ class NativeCall : public Call {
  private:
   void Flatten(const c10::IValue& value, const std::string& path, std::vector<at::Tensor>* outputs) {
     if (value.isTensor()) {
-      outputs->push_back(value.toTensor().resolve_conj().resolve_neg().contiguous());
+      at::Tensor tensor = value.toTensor();
+      if (tensor.is_conj() || tensor.is_neg()) tensor = tensor.resolve_conj().resolve_neg();
+      outputs->push_back(tensor.contiguous());
       paths.push_back(path);
     } else if (value.isTuple()) {
       const auto& elements = value.toTupleRef().elements();

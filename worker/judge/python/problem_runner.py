@@ -297,7 +297,10 @@ class Runner:
 
     def _walk(self, value, path, leaves, paths):
         if isinstance(value, torch.Tensor):
-            leaves.append(value.detach().resolve_conj().resolve_neg().contiguous())
+            # Only where it is so: what is recorded of the operations must not have more in it.
+            if value.is_conj() or value.is_neg():
+                value = value.resolve_conj().resolve_neg()
+            leaves.append(value.detach().contiguous())
             paths.append(path)
         elif isinstance(value, (bool, int, float)):
             dtype = torch.float64 if isinstance(value, float) else None
