@@ -52,7 +52,7 @@ CASES = [
     ("convolution, half inside", CONV, "return torch.nn.functional.conv2d(a[0].half(), a[1].half(), stride=4, padding=2).float()", QUICK, "WRONG", ""),
     ("softmax, as it is", SOFTMAX, None, QUICK, "CORRECT", ""),
     ("softmax by log-sum-exp", SOFTMAX, "return (a[0] - torch.logsumexp(a[0], 1, keepdim=True)).exp()", QUICK, "CORRECT", ""),
-    ("softmax without its maximum", SOFTMAX, "e = a[0].exp(); return e / e.sum(1, keepdim=True)", QUICK, "WRONG", "inputs ("),
+    ("softmax without its maximum", SOFTMAX, "e = a[0].exp(); return e / e.sum(1, keepdim=True)", dict(QUICK, distributions=["INPUT_DISTRIBUTION_SCALED"]), "WRONG", "times 128"),
     ("the same, given inputs only", SOFTMAX, "e = a[0].exp(); return e / e.sum(1, keepdim=True)", dict(QUICK, only_given_inputs=True), "CORRECT", ""),
     ("softmax, zeros", SOFTMAX, "return torch.zeros_like(a[0])", QUICK, "WRONG", ""),
     ("softmax, even", SOFTMAX, "return torch.full_like(a[0], 1 / 65536)", QUICK, "WRONG", ""),

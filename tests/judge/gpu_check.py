@@ -206,7 +206,7 @@ def main():
 
     both = {"baselines": ["BASELINE_EAGER", "BASELINE_COMPILE"]}
     judge = judge_for(ADD_PROBLEM % (1 << 24), "add")
-    judged("add, native", judge.evaluate(built["add"]), "CORRECT", lambda r: agrees(r) and 0.7 < r["timing"]["baselines"][0]["speedup"] < 1.3)
+    judged("add, native", judge.evaluate(built["add"]), "CORRECT", lambda r: agrees(r) and 0.8 < r["timing"]["baselines"][0]["speedup"] < 1.25)
     judged("work on a stream that is not joined", judge.evaluate(built["side"]), "CHEATED")
     judged("half of the output unwritten", judge.evaluate(built["unwritten"]), "WRONG", lambda r: "NaN" in r["reason"])
     judged("a write just past the output", judge.evaluate(built["past"]), "WRONG", lambda r: "outside" in r["reason"])

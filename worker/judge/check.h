@@ -89,7 +89,6 @@ class Check {
   Outcome* current_;  // the distribution that is tried now
   std::vector<Outcome> outcomes_;
   Rule verify_rule_;
-  bool exact_outputs_ = false;  // some are of an exact type
   Random secret_;
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;

@@ -6,13 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "worker/judge/anywhere.h"
 #include "worker/judge/compare.h"
-
-#if defined(__CUDACC__)
-#define GROVE_ANYWHERE __host__ __device__
-#else
-#define GROVE_ANYWHERE
-#endif
 
 namespace grove::judge {
 

@@ -116,14 +116,16 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
     got = Flat(tensors.got);
     input.got = got.data_ptr();
   }
-  if (tensors.high.defined() && Flat(tensors.high).numel() == reference.numel()) {
-    high = Flat(tensors.high).to(at::kDouble);
-    input.high = static_cast<const double*>(high.data_ptr());
-  }
-  if (input.high != nullptr && tensors.nudged.defined() && Flat(tensors.nudged).numel() == reference.numel()) {
-    nudged = Flat(tensors.nudged).to(at::kDouble);
-    input.nudged = static_cast<const double*>(nudged.data_ptr());
-  }
+  // Of another size (a real one of a complex reference) it says nothing.
+  const auto wide = [&reference](const at::Tensor& tensor) {
+    if (!tensor.defined()) return at::Tensor();
+    const at::Tensor flat = Flat(tensor);
+    return flat.numel() == reference.numel() ? flat.to(at::kDouble) : at::Tensor();
+  };
+  high = wide(tensors.high);
+  nudged = high.defined() ? wide(tensors.nudged) : at::Tensor();
+  if (high.defined()) input.high = static_cast<const double*>(high.data_ptr());
+  if (nudged.defined()) input.nudged = static_cast<const double*>(nudged.data_ptr());
   return CompareOnGpu(input, rule);
 }
 

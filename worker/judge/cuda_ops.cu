@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "common/wire/spin.h"
 #include "worker/judge/awake.h"
 #include "worker/judge/device_ops.h"
 #include "worker/judge/philox.h"
@@ -345,8 +346,7 @@ class CudaOps : public DeviceOps {
   void Rest(int processor) override { awake_.Rest(std::chrono::milliseconds(1), processor); }
   std::chrono::nanoseconds Spin() const override {
     // Longer than runs take. With few processors the candidate needs them.
-    constexpr unsigned kProcessorsToSpin = 4;
-    return std::chrono::milliseconds(std::thread::hardware_concurrency() >= kProcessorsToSpin ? 30 : 0);
+    return std::chrono::milliseconds(std::thread::hardware_concurrency() >= wire::kProcessorsToSpin ? 30 : 0);
   }
   void EmptyRun() override {
     Empty<<<1, 32>>>();

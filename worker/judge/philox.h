@@ -4,11 +4,7 @@
 
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define GROVE_PHILOX __host__ __device__
-#else
-#define GROVE_PHILOX
-#endif
+#include "worker/judge/anywhere.h"
 
 namespace grove::judge {
 
@@ -16,7 +12,7 @@ struct PhiloxNumbers {
   std::uint32_t words[4];
 };
 
-GROVE_PHILOX inline PhiloxNumbers Philox(std::uint64_t key, std::uint64_t position) {
+GROVE_ANYWHERE inline PhiloxNumbers Philox(std::uint64_t key, std::uint64_t position) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(position), c1 = static_cast<std::uint32_t>(position >> 32), c2 = 0,
                 c3 = 0;

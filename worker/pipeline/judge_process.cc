@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/wire/spin.h"
 #include "worker/pipeline/candidate_pool.h"
 #include "worker/pipeline/verdict.h"
 
@@ -29,7 +30,6 @@ std::string TextOf(const nlohmann::json& body, const char* key) {
 // Who waits to let a candidate go does so on the judge's clock, and waking up would be in it. Between two timed runs on
 // a GPU there are some 10 ms.
 constexpr std::chrono::milliseconds kSpin{25};
-constexpr unsigned kProcessorsToSpin = 4;  // where this can do without one
 
 }  // namespace
 
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
   auto [ours, theirs] = wire::Channel::CreatePair();
   judge->channel_ = std::move(ours);
   judge->load_seconds_ = config.load_seconds;
-  if (config.device_argument != "cpu" && std::thread::hardware_concurrency() >= kProcessorsToSpin) {
+  if (config.device_argument != "cpu" && std::thread::hardware_concurrency() >= wire::kProcessorsToSpin) {
     judge->spin_ = kSpin;
   }
   sandbox::SandboxSpec spec;
