@@ -3,11 +3,16 @@
 
     python3 tests/gpu/agreement.py BUILD [--ncu PATH] [--quick]
 
-Each kernel is evaluated as a native candidate; its median is what the judge's clock gave. Then the same object is called in
-a row, on buffers that were never used before, under `ncu --clock-control none`, each kernel alone (ncu lets none overlap the
-next), with the caches left as they are and after ncu's own flush. docs/timing.md says why a kernel that runs alone is
-faster when it moves memory. Exits with the number of kernels that are outside 2 % (from 50 us) or 5 % (from 5 us) of the
-former.
+Each kernel is evaluated as a native candidate; its median is what the judge's clock gave. Then the same object is called on
+as many buffers as a timed run of the judge had, each used once, in four ways:
+
+  row      in a row, by two events of the program that calls it, without Nsight Compute
+  ncu row  the same row as one CUDA graph, which `ncu --graph-profiling graph` times as a whole (gpu__time_duration)
+  alone    each kernel by itself (`ncu` lets none overlap the next), with the caches left as they are; the median
+  flushed  the same after ncu's own flush of the caches
+
+Always with `--clock-control none`. docs/timing.md says why a kernel that runs alone is faster when it moves memory. Exits with
+the number of kernels whose judge's time is outside 2 % (from 50 us) or 5 % (from 5 us) of Nsight Compute's row.
 """
 
 import argparse
@@ -56,37 +61,67 @@ GROVE_KERNEL(args) {
 }
 """
 
-# Calls the object's kernel on a new pair of buffers each time.
+# Calls the object's kernel on `calls` pairs of buffers, each used once; how: one by one ("alone"), in a row by events
+# ("row": prints nanoseconds a call, the median of five), or as one graph ("graph").
 DRIVER = """
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <grove/kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <algorithm>
+static int (*kernel)(const grove_args*);
+static char *x, *y;
+static size_t step;
+static int Call(int64_t n, int i, cudaStream_t stream) {
+  DLTensor in = {}, out = {};
+  int64_t shape[1] = {n}, stride[1] = {1};
+  in.ndim = out.ndim = 1; in.shape = out.shape = shape; in.strides = out.strides = stride;
+  in.device = out.device = {2, 0}; in.dtype = out.dtype = {2, 32, 1};
+  in.data = x + i * step; out.data = y + i * step;
+  grove_args args = {};
+  args.abi = GROVE_KERNEL_ABI; args.size = sizeof args; args.num_inputs = args.num_outputs = 1;
+  args.inputs = &in; args.outputs = &out; args.stream = stream;
+  return kernel(&args);
+}
 int main(int argc, char** argv) {
-  int64_t n = atoll(argv[2]);
-  int calls = atoi(argv[3]);
-  int (*kernel)(const grove_args*) = (int (*)(const grove_args*))dlsym(dlopen(argv[1], RTLD_NOW), "grove_kernel");
+  const int64_t n = atoll(argv[2]);
+  const int calls = atoi(argv[3]);
+  const char* how = argv[4];
+  kernel = (int (*)(const grove_args*))dlsym(dlopen(argv[1], RTLD_NOW), "grove_kernel");
   if (!kernel) { puts(dlerror()); return 1; }
-  size_t step = n * 4 + 512;
-  char *x, *y;
+  step = n * 4 + 512;
   if (cudaMalloc(&x, step * calls) != cudaSuccess || cudaMalloc(&y, step * calls) != cudaSuccess) return 2;
-  cudaMemset(x, 0, step * calls); cudaMemset(y, 1, step * calls);
   cudaStream_t stream;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  cudaDeviceSynchronize();
-  for (int i = 0; i < calls; ++i) {
-    DLTensor in = {}, out = {};
-    int64_t shape[1] = {n}, stride[1] = {1};
-    in.ndim = out.ndim = 1; in.shape = out.shape = shape; in.strides = out.strides = stride;
-    in.device = out.device = {2, 0}; in.dtype = out.dtype = {2, 32, 1};
-    in.data = x + i * step; out.data = y + i * step;
-    grove_args args = {};
-    args.abi = GROVE_KERNEL_ABI; args.size = sizeof args; args.num_inputs = args.num_outputs = 1;
-    args.inputs = &in; args.outputs = &out; args.stream = stream;
-    if (kernel(&args)) return 3;
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin); cudaEventCreate(&end);
+  cudaGraphExec_t graph = nullptr;
+  if (!strcmp(how, "graph")) {
+    cudaGraph_t captured;
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    for (int i = 0; i < calls; ++i) if (Call(n, i, stream)) return 3;
+    if (cudaStreamEndCapture(stream, &captured) != cudaSuccess) return 4;
+    if (cudaGraphInstantiate(&graph, captured, 0) != cudaSuccess) return 5;
   }
-  cudaStreamSynchronize(stream);
+  float times[5];
+  for (int round = 0; round < 5; ++round) {
+    cudaMemset(x, 0, step * calls); cudaMemset(y, 1, step * calls);
+    cudaDeviceSynchronize();
+    cudaEventRecord(begin, stream);
+    if (graph != nullptr) {
+      if (cudaGraphLaunch(graph, stream) != cudaSuccess) return 6;
+    } else {
+      for (int i = 0; i < calls; ++i) if (Call(n, i, stream)) return 3;
+    }
+    cudaEventRecord(end, stream);
+    cudaStreamSynchronize(stream);
+    cudaEventElapsedTime(times + round, begin, end);
+    if (!strcmp(how, "alone")) break;
+  }
+  std::sort(times, times + 5);
+  if (strcmp(how, "alone")) printf("nanoseconds %.1f\\n", times[2] * 1e6 / calls);
   return cudaDeviceSynchronize() != cudaSuccess;
 }
 """
@@ -97,18 +132,27 @@ CASES = [  # (floats, steps)
 ]
 
 
-def ncu_seconds(ncu, how, driver, program, n, calls):
+def ncu_seconds(ncu, how, driver, program, n, calls, graph=False):
     """Of one call, by gpu__time_duration; 0 where ncu gave nothing. how: "none", "all" (cache control)."""
-    command = [ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv", "--cache-control", how,
-               "-k", "GroveAgree"]
-    done = subprocess.run(command + [driver, program, str(n), str(calls)], capture_output=True, text=True, timeout=120)
+    command = [ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv", "--cache-control", how]
+    command += ["--graph-profiling", "graph"] if graph else ["-k", "GroveAgree"]
+    done = subprocess.run(command + [driver, program, str(n), str(calls), "graph" if graph else "alone"],
+                          capture_output=True, text=True, timeout=120)
     rows = [line for line in done.stdout.splitlines() if line.startswith('"')]
     scale = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1, "second": 1}
     values = sorted(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]] for row in csv.DictReader(rows))
+    if graph:  # the rows of a graph are long; fills of memory are kernels, too
+        values = sorted(value / calls for value in values[-5:])
     if not values:
         print("ncu", how, "measured nothing:", done.stdout[-300:], done.stderr[-300:])
         return 0.0
     return values[len(values) // 2]
+
+
+def row_seconds(driver, program, n, calls):
+    """Of one call in a row of `calls`, by the driver's own events."""
+    done = subprocess.run([driver, program, str(n), str(calls), "row"], capture_output=True, text=True, timeout=120)
+    return float(done.stdout.split()[1]) * 1e-9 if done.returncode == 0 else 0.0
 
 
 def main():
@@ -129,8 +173,8 @@ def main():
     with open(driver + ".cu", "w", encoding="utf-8") as file:
         file.write(DRIVER)
     subprocess.run(["nvcc", "-O2", f"-arch={options.arch}", f"-I{include}", driver + ".cu", "-o", driver, "-ldl"], check=True)
-    print(f"{'floats':>12} {'steps':>6} {'calls':>5} | {'judge us':>10} | {'alone':>10} {'off':>7} | "
-          f"{'flushed':>10} {'off':>7} | {'slope us':>10} {'eager us':>9}")
+    print(f"{'floats':>12} {'steps':>6} {'calls':>5} | {'judge us':>10} | {'claimed':>9} | {'row':>9} {'off':>7} | "
+          f"{'ncu row':>9} {'off':>7} | {'alone':>9} {'off':>7} | {'flushed':>9} {'off':>7} | {'slope':>9} {'eager':>9}")
     bad = 0
     for number, (n, steps) in enumerate(CASES[::2] if options.quick else CASES):
         program = build_cu(KERNEL.replace("STEPS", str(steps)), include, folder, f"k{number}", options.arch)
@@ -149,16 +193,19 @@ def main():
             continue
         timing = result["timing"]
         seconds = timing["baselines"][0]["candidate_median_seconds"]
-        calls = max(8, min(60, (8 << 30) // (n * 8 + 1024)))
+        calls = timing["calls_per_sample"]
+        row = row_seconds(driver, program, n, calls)
+        ncu_row = ncu_seconds(ncu, "none", driver, program, n, calls, graph=True)
         alone = ncu_seconds(ncu, "none", driver, program, n, min(calls, 24))
         flushed = ncu_seconds(ncu, "all", driver, program, n, min(calls, 12))
-        off = [seconds / other - 1 if other > 0 else float("nan") for other in (alone, flushed)]
+        off = [seconds / other - 1 if other > 0 else float("nan") for other in (row, ncu_row, alone, flushed)]
         allowed = 0.02 if alone >= 50e-6 else 0.05 if alone >= 5e-6 else float("inf")
-        verdict = "" if abs(off[0]) <= allowed else "  OUTSIDE"
+        verdict = "" if abs(off[1]) <= allowed else "  OUTSIDE"
         bad += verdict != ""
-        columns = " | ".join(f"{other * 1e6:10.3f} {part * 100:6.2f}%" for other, part in zip((alone, flushed), off))
-        print(f"{n:12} {steps:6} {timing['calls_per_sample']:5} | {seconds * 1e6:10.3f} | {columns} | "
-              f"{timing['slope_seconds'] * 1e6:10.3f} {timing['baselines'][0]['reference_median_seconds'] * 1e6:9.3f}{verdict}",
+        columns = " | ".join(f"{other * 1e6:9.3f} {part * 100:6.2f}%"
+                             for other, part in zip((row, ncu_row, alone, flushed), off))
+        print(f"{n:12} {steps:6} {calls:5} | {seconds * 1e6:10.3f} | {timing['claimed_median_seconds'] * 1e6:9.3f} | {columns} | "
+              f"{timing['slope_seconds'] * 1e6:9.3f} {timing['baselines'][0]['reference_median_seconds'] * 1e6:9.3f}{verdict}",
               flush=True)
     print(f"{bad} outside")
     return bad

@@ -346,7 +346,7 @@ class CudaOps : public DeviceOps {
   void Rest(int processor) override { awake_.Rest(std::chrono::milliseconds(1), processor); }
   std::chrono::nanoseconds Spin() const override {
     // Longer than runs take. With few processors the candidate needs them.
-    return std::chrono::milliseconds(std::thread::hardware_concurrency() >= wire::kProcessorsToSpin ? 30 : 0);
+    return std::chrono::milliseconds(std::thread::hardware_concurrency() >= wire::kProcessorsToSpin ? 100 : 0);
   }
   void EmptyRun() override {
     Empty<<<1, 32>>>();

@@ -23,6 +23,9 @@ using Clock = std::chrono::steady_clock;
 // Of a timed run, on the faster side, as far as slots go: asking is known to some ten microseconds, and a wake-up on a
 // CPU to some more.
 constexpr double kSpanCuda = 10e-3, kSpanCpu = 3e-3;
+// Where intervals are to be finer than usual, runs on a GPU are longer by as much, up to this: what is not known of
+// asking is a smaller part of them. On a CPU they are limited by what caches hold.
+constexpr double kLongerRuns = 4, kUsualWidth = 0.02;
 constexpr std::size_t kMaxCalls = 1024;
 constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
@@ -46,7 +49,9 @@ constexpr std::chrono::milliseconds kCoolDown{500};
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-double Span(const DeviceOps& ops) { return ops.cuda() ? kSpanCuda : kSpanCpu; }
+double LongerBy(const DeviceOps& ops, const EvaluationSettings& settings) {
+  return ops.cuda() ? std::clamp(kUsualWidth / settings.settle_width, 1.0, kLongerRuns) : 1;
+}
 
 void Keep(std::vector<double>* values, double value) {
   values->push_back(value);
@@ -62,9 +67,10 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
   const double bytes = static_cast<double>(in_bytes + out_bytes), held = std::max(2 * bytes, 1.0);
   const double fastest = std::max({bytes / (cuda ? kMaxBandwidthCuda : kMaxBandwidthCpu), cuda ? kLeastCuda : kLeastCpu,
                                    problem.reference_seconds / kMaxSpeedup});
-  double wanted = std::min(std::ceil(Span(ops) / fastest), static_cast<double>(kMaxCalls));
+  const double longer = LongerBy(ops, settings);
+  double wanted = std::ceil(longer * std::min((cuda ? kSpanCuda : kSpanCpu) / fastest, static_cast<double>(kMaxCalls)));
   const double free = static_cast<double>(ops.free_bytes()) / 4;
-  wanted = std::min(wanted, std::min(free, static_cast<double>(cuda ? kMaxBytesCuda : kMaxBytesCpu)) / held);
+  wanted = std::min(wanted, std::min(free, longer * static_cast<double>(cuda ? kMaxBytesCuda : kMaxBytesCpu)) / held);
   if (settings.cache == "CACHE_POLICY_WARM") {
     // All inputs and outputs of a run are to stay in the cache.
     wanted = std::min(wanted, static_cast<double>(ops.cache_bytes()) / 2 / std::max(bytes, 1.0));
@@ -83,6 +89,7 @@ Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings&
       candidate_(candidate),
       values_(values),
       slots_(slots),
+      span_((ops.cuda() ? kSpanCuda : kSpanCpu) * LongerBy(ops, settings)),
       check_(check),
       random_(random),
       outputs_(problem, check, values, ops.cuda()) {
@@ -216,7 +223,7 @@ void Timing::WarmUp(Series* series) {
       series->side().Collect({0});
     }
     const double call = std::max(least, 1e-7);
-    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, Most());
+    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span_ / call)), 1, Most());
     if (series->reference != nullptr) LearnFirst(series);
   } catch (const ProblemError&) {
     throw;
@@ -254,7 +261,7 @@ double Timing::ProbeCandidate() {
     values_.Refill(sets);
     TimeCandidate(sets);
     const double run = TimeCandidate(sets), seconds = std::max(run - candidate_.Asking(Median(empty_), run), 1e-7);
-    if (count == Most() || seconds >= Span(ops_) / 4) return seconds / static_cast<double>(count);
+    if (count == Most() || seconds >= span_ / 4) return seconds / static_cast<double>(count);
     count = std::min(count * 8, Most());
   }
 }
@@ -280,7 +287,7 @@ void Timing::Run() {
     if (entry.unavailable.empty()) Guarded(&entry, [&] { WarmUp(&entry); });
   }
   const double call = ProbeCandidate();
-  calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(Span(ops_) / call)), 1, Most());
+  calls_ = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span_ / call)), 1, Most());
   for (Series& entry : series_) entry.calls = std::min(entry.calls, Most());  // drawing was not known to be long
   candidate_.AskLike(calls_);
   empty_.clear();
@@ -344,7 +351,7 @@ void Timing::Run() {
 // begins anew.
 bool Timing::Longer() {
   if (runs_.empty() || calls_ >= Most()) return false;
-  if (Median(runs_) - candidate_.Asking(Median(empty_), Median(runs_)) >= Span(ops_) / 2) return false;
+  if (Median(runs_) - candidate_.Asking(Median(empty_), Median(runs_)) >= span_ / 2) return false;
   calls_ = std::min(2 * calls_, Most());
   candidate_.AskLike(calls_);
   BeginAnew();

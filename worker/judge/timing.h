@@ -116,6 +116,7 @@ class Timing {
   Values& values_;
   std::function<void()> between_;
   const std::size_t slots_;
+  const double span_;  // seconds of a timed run of the faster side, as far as slots go
   Check& check_;
   Random& random_;
   Outputs outputs_;
