@@ -630,9 +630,16 @@ std::string ExplainParseError(const CLI::App& root, const CLI::ParseError& error
   const CLI::App* at = Deepest(&root);
   std::string message = error.what();
   constexpr absl::string_view kExtras = "not expected: ";
+  std::vector<std::string> extras;
   if (const size_t position = message.find(std::string(kExtras)); position != std::string::npos) {
-    const std::vector<std::string> extras =
-        absl::StrSplit(message.substr(position + kExtras.size()), ' ', absl::SkipEmpty());
+    extras = absl::StrSplit(message.substr(position + kExtras.size()), ' ', absl::SkipEmpty());
+  } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    // Something is missing and something else unknown: a mistyped flag says more than what it left out.
+    for (const std::string& word : root.remaining(/*recurse=*/true)) {
+      if (absl::StartsWith(word, "-")) extras.push_back(word);
+    }
+  }
+  if (!extras.empty()) {
     // The parser lists them in no useful order: the first on the command line is where it went wrong.
     const auto first = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
       return std::find(extras.begin(), extras.end(), word) != extras.end();
@@ -662,6 +669,16 @@ std::string ExplainParseError(const CLI::App& root, const CLI::ParseError& error
   return absl::StrCat(message, "\nSee `", FullName(at), " --help`.");
 }
 
+// The first word "--name=" with nothing behind it. The parser would take the word after it for the value, so that an
+// empty variable in a script swallows the next argument.
+std::string WordWithoutValue(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (absl::StartsWith(word, "--") && word.find('=') == word.size() - 1) return word;
+  }
+  return "";
+}
+
 }  // namespace
 
 CompletionCommand DescribeApp() {
@@ -676,6 +693,14 @@ int RunApp(int argc, const char* const* argv, Interrupts* interrupts, const GetE
   // --json counts even on a command line that cannot be parsed.
   const bool json_asked =
       std::any_of(argv, argv + argc, [](const char* word) { return std::string(word) == "--json"; });
+  const std::vector<std::string> words = {argv + 1, argv + argc};
+  if (const std::string word = WordWithoutValue(words); !word.empty()) {
+    Console console({.json = json_asked}, env);
+    Context context{parser->values().global, &console, interrupts, env};
+    return finish(Fail(context, absl::InvalidArgumentError(absl::StrCat(
+                                    "'", word, "' has nothing behind its '='; give the value there, or leave out ",
+                                    word.substr(0, word.size() - 1)))));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -684,7 +709,7 @@ int RunApp(int argc, const char* const* argv, Interrupts* interrupts, const GetE
   } catch (const CLI::ParseError& error) {
     Console console({.json = json_asked}, env);
     Context context{parser->values().global, &console, interrupts, env};
-    return finish(Fail(context, absl::InvalidArgumentError(ExplainParseError(app, error, {argv + 1, argv + argc}))));
+    return finish(Fail(context, absl::InvalidArgumentError(ExplainParseError(app, error, words))));
   }
   Values& values = parser->values();
   Console console({.quiet = values.global.quiet, .no_color = values.global.no_color, .json = values.global.json}, env);
