@@ -57,6 +57,18 @@ bool DiskIsFull(const std::string& folder) {
   return !error && space.available < kRoomToStart;
 }
 
+absl::Status FullDisk(const std::string& folder, absl::string_view why) {
+  return absl::InternalError(absl::StrCat("the disk that holds ", folder,
+                                          " is full; free some space, or name another folder with --data\n", why));
+}
+
+// Why the data folder cannot be made: a full disk is the machine's fault, anything else is for the user to change.
+absl::Status UnusableFolder(const std::string& folder, const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) return FullDisk(folder, why.message());
+  return absl::FailedPreconditionError(absl::StrCat("the data folder ", folder, " cannot be used: ", why.message(),
+                                                    "; name another with --data, or correct its permissions"));
+}
+
 }  // namespace
 
 struct Farm::Impl {
@@ -138,11 +150,7 @@ struct Farm::Impl {
         const auto lock = FileLock::Acquire(absl::StrCat(options.data_dir, "/lock"));
         if (absl::IsFailedPrecondition(lock.status())) return absl::AlreadyExistsError(why);
         // The log is on the same disk, so that it may be silent about this.
-        if (DiskIsFull(options.data_dir)) {
-          return absl::InternalError(absl::StrCat("the disk that holds ", options.data_dir,
-                                                  " is full; free some space, or name another folder with --data\n",
-                                                  why));
-        }
+        if (DiskIsFull(options.data_dir)) return FullDisk(options.data_dir, why);
         const int code = member.child->ExitCode();
         return code == 1 || code == 2 ? absl::FailedPreconditionError(why) : absl::InternalError(why);
       }
@@ -242,8 +250,11 @@ absl::StatusOr<std::unique_ptr<Farm>> Farm::Start(FarmOptions options) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(impl->options.data_dir, error);
   if (!error) impl->options.data_dir = absolute.lexically_normal().string();
-  if (absl::Status made = MakeDirs(absl::StrCat(impl->options.data_dir, "/logs")); !made.ok()) return made;
-  if (absl::Status made = MakeDirs(absl::StrCat(impl->options.data_dir, "/workers")); !made.ok()) return made;
+  for (const char* folder : {"/logs", "/workers"}) {
+    if (absl::Status made = MakeDirs(absl::StrCat(impl->options.data_dir, folder)); !made.ok()) {
+      return UnusableFolder(impl->options.data_dir, made);
+    }
+  }
   std::unique_ptr<Farm> farm(new Farm(std::move(impl)));
   Impl* self = farm->impl_.get();
   absl::Status started;

@@ -183,7 +183,11 @@ TEST_CASE("A missing program and an unwritable folder are told as such", "[farm]
   CHECK(absl::StrContains(missing.status().message(), "no such program"));
   FarmOptions options = bin.Options();
   options.data_dir = "/dev/null/data";
-  CHECK_FALSE(Farm::Start(options).ok());
+  const auto unusable = Farm::Start(options);
+  REQUIRE_FALSE(unusable.ok());
+  CHECK(absl::IsFailedPrecondition(unusable.status()));
+  CHECK(absl::StrContains(unusable.status().message(), "the data folder /dev/null/data cannot be used: "));
+  CHECK(absl::StrContains(unusable.status().message(), "--data"));
 }
 
 TEST_CASE("A start that hangs ends when it is cancelled", "[farm]") {
