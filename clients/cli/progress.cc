@@ -170,8 +170,13 @@ std::string PlainLine(const v1::Event& event, const JobModel& model) {
       } else if (const v1::IdeaNode* idea = model.FindIdea(kernel->idea())) {
         absl::StrAppend(&line, "  ", OneLine(idea->title()));
       }
-      if (model.best() == kernel && kernel->result().verdict() == v1::VERDICT_CORRECT)
+      const bool best = model.best() == kernel && kernel->result().verdict() == v1::VERDICT_CORRECT;
+      if (event.evaluation_finished().confirmation()) {
+        // The second line about this kernel; others that look faster may not have been measured again yet.
+        absl::StrAppend(&line, "  (measured again", best ? ", best of those" : "", ")");
+      } else if (best) {
         absl::StrAppend(&line, "  (best so far)");
+      }
       return line;
     }
     default:

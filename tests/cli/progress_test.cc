@@ -80,6 +80,13 @@ TEST_CASE("Without a terminal each verdict is a line, and leases are none", "[cl
   *finished.mutable_evaluation_finished()->mutable_result() = CorrectResult(3, 2.9, 3.1);
   model.Apply(finished);
   CHECK(PlainLine(finished, model) == "k3 CORRECT 3x [2.9, 3.1]  Idea 3  (best so far)");
+  // What would lead is measured again: a second line about the same kernel that says so.
+  v1::Event again = finished;
+  again.set_seq(101);
+  again.mutable_evaluation_finished()->set_confirmation(true);
+  *again.mutable_evaluation_finished()->mutable_result() = CorrectResult(2.5, 2.4, 2.6);
+  model.Apply(again);
+  CHECK(PlainLine(again, model) == "k3 CORRECT 2.5x [2.4, 2.6]  Idea 3  (measured again, best of those)");
   v1::Event leased;
   leased.mutable_evaluation_leased()->set_kernel("j/k3");
   CHECK(PlainLine(leased, model).empty());
