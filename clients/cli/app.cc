@@ -464,7 +464,9 @@ class Parser {
                             "cuda --note 'from a talk'",
                             [this](const Context& context) { return RunBankAdd(context, values_.bank); });
     add->add_option("SOURCE", b.source, "Kernel node JOB/k1, or a .cu, .cpp or .py file")->required()->type_name("");
-    add->add_option("--operation", b.operation, "What a file computes: softmax, layer_norm, ...")->type_name("OP");
+    add->add_option("--operation", b.operation,
+                    "What it computes: softmax, layer_norm, ... (a search's kernel brings it along)")
+        ->type_name("OP");
     add->add_option("--device", b.device, "What a file runs on: cpu, cuda")->type_name("DEVICE");
     add->add_option("--note", b.note, "For the record")->type_name("TEXT");
     CLI::App* remove = Command(bank, "remove", "Take an entry out of the bank", "  grove bank remove b-abcdefgh",

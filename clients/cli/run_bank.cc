@@ -55,12 +55,12 @@ ExitCode RunBankAdd(const Context& context, const BankCommand& command) {
   v1::AddBankEntryRequest request;
   // A node is JOB/k3; everything else is a file. A file of such a name can be written ./JOB/k3.
   if (absl::StartsWith(command.source, "j-") && absl::StrContains(command.source, "/k")) {
-    if (!command.operation.empty() || !command.device.empty()) {
-      return Fail(context,
-                  absl::InvalidArgumentError(
-                      "a kernel node brings its operation and device along: leave out --operation and --device"));
+    if (!command.device.empty()) {
+      return Fail(context, absl::InvalidArgumentError("a kernel node brings its device along: leave out --device"));
     }
     request.set_node(command.source);
+    // A search knows what its problem computes; an evaluation of a file does not.
+    if (!command.operation.empty()) request.mutable_entry()->set_operation(command.operation);
     if (!command.note.empty()) request.mutable_entry()->set_note(command.note);
   } else {
     auto device = ParseDevice(command.device);

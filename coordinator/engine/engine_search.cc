@@ -451,7 +451,11 @@ void EngineImpl::DoAddBank(const v1::AddBankEntryRequest& request, Reply<v1::Ban
     }
     if (operation.empty()) {
       return reply(absl::FailedPreconditionError(
-          absl::StrCat("the kind of operation of ", request.node(), " is not known: name it (entry.operation)")));
+          absl::StrCat("the kind of operation of ", request.node(),
+                       " is not known: name it (`grove bank add --operation NAME`, entry.operation)")));
+    }
+    if (operation.size() > 64 || !IsValidUtf8(operation)) {
+      return reply(absl::InvalidArgumentError("entry.operation: name the kind of operation, such as layer_norm"));
     }
     made = EntryOf(node->kernel(), View(**job), operation, absl::ToUnixNanos(clock_.Now()));
     made.entry.set_note(Utf8Prefix(request.entry().note(), 1000));

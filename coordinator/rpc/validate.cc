@@ -272,7 +272,16 @@ absl::Status ValidateResume(const v1::ResumeJobRequest& request) {
 
 absl::Status ValidateAddBankEntry(const v1::AddBankEntryRequest& request) {
   if (!request.node().empty()) {
-    if (request.has_entry()) return Invalid("give either a node to take over or an entry, not both");
+    // The node brings its kernel along; what the operation is called and a note may be said with it.
+    v1::BankEntry rest = request.entry();
+    rest.clear_operation();
+    rest.clear_note();
+    if (rest.ByteSizeLong() > 0) {
+      return Invalid("beside a node to take over, an entry may have an operation and a note, and nothing else");
+    }
+    if (request.entry().operation().size() > kMaxNameBytes || request.entry().note().size() > 4096) {
+      return Invalid("entry.operation has at most ", kMaxNameBytes, " bytes, entry.note at most 4096");
+    }
     return ValidateNodeId(request.node());
   }
   if (!request.has_entry()) return Invalid("give a kernel node to take over, or an entry");

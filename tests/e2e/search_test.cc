@@ -154,8 +154,25 @@ TEST_CASE("A search with the catalogue ends with a correct kernel that can be lo
   CHECK(node["node"]["candidate"]["source"] == source.out);
   CHECK(node["lineage"].size() >= 1);
   // What the search says is the best is what eval says of it.
-  CHECK(scene.Document(Quick({"eval", TestCase("relu.py"), file}), 0)["results"][0]["verdict"] == "CORRECT");
+  const json again = scene.Document(Quick({"eval", TestCase("relu.py"), file}), 0);
+  CHECK(again["results"][0]["verdict"] == "CORRECT");
   CHECK(scene.Grove({"job", job}).code == 0);
+  // Both go into the bank by their nodes; of what an evaluation computes nobody knows the name.
+  const json kept = scene.Document({"bank", "add", best, "--note", "by hand"}, 0)["entry"];
+  CHECK(kept["note"] == "by hand");
+  CHECK_FALSE(kept["operation"].get<std::string>().empty());
+  const std::string node_of_eval = again["results"][0]["node"];
+  const Ended unnamed = scene.Grove({"bank", "add", node_of_eval});
+  CHECK(unnamed.code == 2);
+  CHECK(Contains(unnamed.err, "--operation"));
+  const json named = scene.Document({"bank", "add", node_of_eval, "--operation", "rectifier"}, 0)["entry"];
+  CHECK(named["origin_node"] == node_of_eval);
+  const json listed = scene.Document({"bank", "list", "--operation", "rectifier"}, 0)["entries"];
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0]["id"] == named["id"]);
+  CHECK(scene.Document({"bank", "show", named["id"]}, 0)["entry"]["candidate"]["source"] == source.out);
+  CHECK(scene.Grove({"bank", "remove", named["id"]}).code == 0);
+  CHECK(scene.Document({"bank", "list", "--operation", "rectifier"}, 0)["entries"].empty());
 }
 
 TEST_CASE("The catalogue says that it does not know an operation", "[search]") {

@@ -109,6 +109,20 @@ TEST_CASE("Each fault of a request is named", "[validate]") {
   }
 }
 
+TEST_CASE("Beside a node for the bank its operation and a note may be said, and nothing else", "[validate]") {
+  v1::AddBankEntryRequest request;
+  request.set_node("j-abcdefgh/k1");
+  CHECK(ValidateAddBankEntry(request).ok());
+  request.mutable_entry()->set_operation("softmax");
+  request.mutable_entry()->set_note("by hand");
+  CHECK(ValidateAddBankEntry(request).ok());
+  request.mutable_entry()->set_note(std::string(5000, 'n'));
+  CHECK_FALSE(ValidateAddBankEntry(request).ok());
+  request.mutable_entry()->set_note("");
+  request.mutable_entry()->mutable_candidate()->set_source("int x;");
+  CHECK_FALSE(ValidateAddBankEntry(request).ok());
+}
+
 TEST_CASE("Ids are ids", "[validate]") {
   CHECK(ValidateJobId("j-4k2m9x7p").ok());
   CHECK(ValidateJobId("j-4").ok());
