@@ -136,6 +136,7 @@ struct FakeDevice {
   absl::Time now = absl::FromUnixSeconds(1'000'000);
   int evaluated = 0, cancel_after = -1;
   std::vector<std::string> stages;
+  std::vector<double> planted;  // how many times the rival's steps a candidate had, where they differ
 
   static double Steps(const v1::Candidate& candidate) {
     for (const std::string& flag : candidate.build_flags()) {
@@ -152,6 +153,9 @@ struct FakeDevice {
       result.set_verdict(verdict);
       result.set_reason("played");
       if (verdict != v1::VERDICT_CORRECT) return result;
+      if (Steps(work.rival()) != Steps(work.candidate())) {
+        planted.push_back((Steps(work.candidate()) - 1) / (Steps(work.rival()) - 1));
+      }
       std::normal_distribution<double> error(0, noise);
       const double ratio = Steps(work.rival()) / Steps(work.candidate()) * std::exp(error(random));
       v1::BaselineTiming* timing = result.mutable_timing()->add_baselines();
@@ -190,6 +194,9 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
     CHECK(calibration->coverage() > 0.8);
     CHECK(calibration->detection_runs() == kCalibrationRuns / 2);
     CHECK(calibration->detection_share() == 1);
+    // Two per cent, and not what rounding to whole steps makes of them.
+    REQUIRE(device.planted.size() == kCalibrationRuns / 2);
+    for (double more : device.planted) CHECK(more == Approx(1.02).epsilon(1e-9));
     CHECK(calibration->bandwidth_bytes_per_second() == 4e12);
     CHECK(calibration->rates_size() == 1);
     CHECK(calibration->time_unix_nanos() > 0);

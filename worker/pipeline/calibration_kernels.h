@@ -16,6 +16,7 @@ struct CalibrationCase {
   // are to be scaled after a first run so that a call takes about so long.
   int64_t steps = 0;
   double target_seconds = 0;
+  int64_t step_unit = 1;  // of which `steps` is to be a multiple: whole rounds of a loop, also with 2 % more of them
 };
 
 std::vector<CalibrationCase> CalibrationCases(v1::DeviceKind device);

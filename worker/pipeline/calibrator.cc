@@ -42,7 +42,7 @@ class Course {
       GROVE_RETURN_IF_ERROR(Pair(one, one.steps, &same_));
       if (run % kSamePerPlanted != 0 || Late()) continue;
       const CalibrationCase& slowed = cases_[planted];
-      const auto steps = static_cast<int64_t>(std::ceil(static_cast<double>(slowed.steps) * (1 + kPlantedSlowdown)));
+      const auto steps = static_cast<int64_t>(std::llround(static_cast<double>(slowed.steps) * (1 + kPlantedSlowdown)));
       GROVE_RETURN_IF_ERROR(Pair(slowed, steps, &planted_));
     }
     if (same_.empty()) {
@@ -99,10 +99,14 @@ class Course {
     host_.progress("calibrate", absl::StrCat("scaling: ", one->name));
     GROVE_ASSIGN_OR_RETURN(const v1::EvaluationResult result, Evaluate(*one, one->steps, /*brief=*/true));
     const v1::BaselineTiming* timing = measure::AgainstRival(result);
-    if (timing == nullptr) return Failed(result);
+    if (timing == nullptr) {
+      host_.progress("calibrate", absl::StrCat("not scaled: ", one->name, ": ", result.reason()));
+      return Failed(result);
+    }
     failures_ = 0;
     const double scale = std::clamp(one->target_seconds / timing->candidate_median_seconds(), 1 / kMaxScale, kMaxScale);
-    one->steps = std::max<int64_t>(1, std::llround(static_cast<double>(one->steps) * scale));
+    const double rounds = static_cast<double>(one->steps) * scale / static_cast<double>(one->step_unit);
+    one->steps = one->step_unit * std::max<int64_t>(1, std::llround(rounds));
     return absl::OkStatus();
   }
 
