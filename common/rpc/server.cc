@@ -162,6 +162,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Serve
 }  // namespace
 
 struct Server::Impl {
+  std::vector<std::string> names;  // of the services, as the health service is asked for them
   std::unique_ptr<grpc::Server> server;
   std::once_flag shutdown;
 };
@@ -198,6 +199,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.AddListeningPort(address.ToString(), credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto impl = std::make_unique<Impl>();
+  const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName("grove/v1/services.proto");
+  if (file != nullptr && !services.empty()) {
+    for (int i = 0; i < file->service_count(); ++i) impl->names.push_back(file->service(i)->full_name());
+  }
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || port == 0) {
     impl->server.reset();
@@ -212,7 +217,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 
 void Server::SetServing(bool serving) {
-  if (auto* health = impl_->server->GetHealthCheckService()) health->SetServingStatus(serving);
+  auto* health = impl_->server->GetHealthCheckService();
+  if (health == nullptr) return;
+  for (const std::string& name : impl_->names) health->SetServingStatus(name, serving);
+  health->SetServingStatus(serving);
 }
 
 void Server::Shutdown(absl::Duration patience) {

@@ -323,14 +323,16 @@ TEST_CASE("When the coordinator ends, watchers are told to come back", "[rpc]") 
   CHECK(absl::StrContains(status.error_message(), "shutting down"));
 }
 
-// grpc.health.v1.Health/Check answers {1: status}: 1 = SERVING, 2 = NOT_SERVING.
-int HealthOf(const std::shared_ptr<grpc::Channel>& channel) {
+// grpc.health.v1.Health/Check is asked {1: service}, "" for the whole server, and answers {1: status}: 1 = SERVING, 2 =
+// NOT_SERVING.
+int HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service = "") {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   Bound(context);
   grpc::ByteBuffer request, response;
-  grpc::Slice empty;
-  request = grpc::ByteBuffer(&empty, 1);
+  grpc::Slice question(
+      service.empty() ? "" : absl::StrCat("\x0a", std::string(1, static_cast<char>(service.size())), service));
+  request = grpc::ByteBuffer(&question, 1);
   std::promise<grpc::Status> done;
   stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::StubOptions(), &request, &response,
                  [&](grpc::Status status) { done.set_value(status); });
@@ -348,6 +350,14 @@ TEST_CASE("Health follows the server's state", "[rpc]") {
   CHECK(HealthOf(channel) == 1);
   served.server().SetServing(false);
   CHECK(HealthOf(channel) == 2);
+  for (const char* service : {"grove.v1.Jobs", "grove.v1.Bank", "grove.v1.Farm"}) {
+    CAPTURE(service);
+    CHECK(HealthOf(channel, service) == 2);
+    served.server().SetServing(true);
+    CHECK(HealthOf(channel, service) == 1);
+    served.server().SetServing(false);
+  }
+  CHECK(HealthOf(channel, "grove.v1.Nothing") == -1);
 }
 
 TEST_CASE("A port in use, an address of nobody and a socket in use are refused by name", "[rpc]") {
