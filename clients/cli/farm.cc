@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <thread>
@@ -149,8 +151,10 @@ struct Farm::Impl {
         // The store locks this file for as long as it is open (coordinator/store/sqlite_store.h).
         const auto lock = FileLock::Acquire(absl::StrCat(options.data_dir, "/lock"));
         if (absl::IsFailedPrecondition(lock.status())) return absl::AlreadyExistsError(why);
-        // The log is on the same disk, so that it may be silent about this.
-        if (DiskIsFull(options.data_dir)) return FullDisk(options.data_dir, why);
+        // The log is on the same disk, so that it may be silent about this; and what it ended with may have made room.
+        if (DiskIsFull(options.data_dir) || absl::StrContains(why, strerror(ENOSPC))) {
+          return FullDisk(options.data_dir, why);
+        }
         const int code = member.child->ExitCode();
         return code == 1 || code == 2 ? absl::FailedPreconditionError(why) : absl::InternalError(why);
       }

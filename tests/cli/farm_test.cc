@@ -176,6 +176,15 @@ TEST_CASE("A coordinator that dies at start is told with the end of its log", "[
   CHECK(absl::StrContains(farm.status().message(), "exit code 1"));
 }
 
+TEST_CASE("A coordinator that dies for want of room is told as a full disk, though its end made room again", "[farm]") {
+  Bin bin;
+  bin.Program("grove-coordinator", "echo 'cannot write coordinator.addr: No space left on device' >&2; exit 1\n");
+  const auto farm = Farm::Start(bin.Options());
+  REQUIRE_FALSE(farm.ok());
+  CHECK(absl::IsInternal(farm.status()));  // exit code 20
+  CHECK(absl::StrContains(farm.status().message(), "is full; free some space"));
+}
+
 TEST_CASE("A missing program and an unwritable folder are told as such", "[farm]") {
   Bin bin;
   const auto missing = Farm::Start(bin.Options());
