@@ -97,6 +97,11 @@ struct Client::Impl {
                                       ? "; a coordinator that serves TLS closes such connections: give --tls-ca"
                                       : "; it may want a certificate of its authority: give --tls-cert and --tls-key");
       }
+      if (absl::StrContains(message, "is not in peer certificate")) {
+        absl::StrAppend(&message,
+                        "; its certificate names other hosts: use one of those as the address, or issue it anew with "
+                        "`grove certs issue NAME --host HOST`");
+      }
     } else if (code == absl::StatusCode::kDeadlineExceeded) {
       message = absl::StrCat("the coordinator at ", options.address, " did not answer in time");
     } else if (code == absl::StatusCode::kUnimplemented) {
