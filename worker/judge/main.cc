@@ -230,6 +230,19 @@ class Judge {
         "them; make their shapes the same each time (for several shapes, write a native problem with [[shapes]])");
   }
 
+  // A candidate is told its numbers once.
+  static void CheckNumbers(const std::vector<Leaf>& one, const std::vector<Leaf>& other) {
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      const Leaf &a = one[i], &b = other[i];
+      const bool same = a.dtype == b.dtype && a.integer == b.integer &&
+                        (a.number == b.number || (std::isnan(a.number) && std::isnan(b.number)));
+      if (!a.scalar || same) continue;
+      throw ProblemError("get_inputs() gives another number for its input " + a.name +
+                         " on each call, and candidates are told numbers once; make it the same each time, or a tensor "
+                         "(torch.rand(()))");
+    }
+  }
+
   static void CheckNotEmpty(const std::vector<at::Tensor>& outputs) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].numel() > 0) continue;
@@ -304,13 +317,22 @@ class Judge {
       };
       tell("get_inputs()");
       std::vector<Leaf> leaves = reference.Draw(SecretSeed());
+      const json structure = reference.Structure();
       ops_->Synchronize();
       since();
       const std::uint64_t seed = SecretSeed();
       const std::vector<Leaf> earlier = std::exchange(leaves, reference.Draw(seed));
       ops_->Synchronize();
       problem_.draw_seconds = since();
-      if (!check) CheckShapes(earlier, leaves);
+      if (!check) {
+        CheckShapes(earlier, leaves);
+        CheckNumbers(earlier, leaves);
+        if (structure != reference.Structure()) {
+          throw ProblemError(
+              "get_inputs() gives other strings, or None in other places, on each call, and candidates "
+              "are told them once; make them the same each time");
+        }
+      }
       const std::vector<std::uint32_t> versions = Versions(leaves);
       json inputs = Leaves(leaves), parameters = json::array(), outputs = json::array();
       std::int64_t bytes = 0;

@@ -168,6 +168,15 @@ class Checker {
            "make their shapes the same each time; for several shapes write a native problem with [[shapes]]");
       return;
     }
+    for (std::size_t i = 0; i < third.size(); ++i) {
+      const Leaf &a = first_.leaves[i], &b = second_.leaves[i], &c = third[i];
+      const auto differ = [](const Leaf& one, const Leaf& other) {
+        return one.integer != other.integer || (one.number != other.number && !std::isnan(one.number));
+      };
+      if (!a.scalar || (!differ(a, b) && !differ(a, c))) continue;
+      Find("varying-numbers", true, "get_inputs() gives another number for input " + a.name + " on each call",
+           "candidates are told numbers once: make it the same each time, or a tensor (torch.rand(()))");
+    }
     for (const Leaf& leaf : first_.leaves) any = any || !leaf.scalar;
     repeats = compare(again, false);
     alike = compare(second_.leaves, false) && compare(third, false);
