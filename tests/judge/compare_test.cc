@@ -142,6 +142,43 @@ TEST_CASE("Lowered precision is told from a defect, whether single elements are 
   CHECK(defect.why.find("lower precision") == std::string::npos);
 }
 
+TEST_CASE("A sum of very many terms is not known well enough from most of them", "[compare]") {
+  // What rounding may make of a longer sum grows with the root of its length, and what leaving out terms makes falls
+  // so.
+  const auto off = [](double relative, double terms) {
+    Case c = Same({1.0 / 6});
+    c.got[0] = static_cast<float>(1.0 / 6 * (1 + relative));
+    return Judge(c, {}, terms).ok;
+  };
+  CHECK(off(2e-5, 0x1p19));
+  CHECK(off(2e-5, 0x1p20));
+  for (const double terms : {0x1p24, 0x1p27, 0x1p30}) {
+    CAPTURE(terms);
+    CHECK(off(1e-6, terms));  // sums in blocks are off by a tenth of that
+    // A twentieth left out of squares of uniform differences, whose standard deviation is 1.18 of their mean.
+    const double sampled = 1.18 * std::sqrt(0.05 / 0.95 / terms);
+    CHECK_FALSE(off(sampled, terms));
+  }
+}
+
+TEST_CASE("float64 that holds what was computed in float32 is judged as float32", "[compare]") {
+  Random random(8);
+  std::vector<double> high, reference, got;
+  for (int i = 0; i < 1000; ++i) {
+    high.push_back(Gaussian(&random));
+    reference.push_back(static_cast<float>(high.back()) / 3.0);
+    got.push_back(std::nextafter(static_cast<float>(high.back()), 9.0f) / 3.0);
+    high.back() /= 3;
+  }
+  ComparisonInput input{got.data(), reference.data(), high.data(), nullptr, 1000, Type("float64"), 64, {}};
+  CHECK(Compare(input, {}).ok);
+  for (double& value : got) value *= 1 + 1e-4;
+  CHECK_FALSE(Compare(input, {}).ok);
+  input.reference = high.data();  // a reference that works in float64
+  for (std::size_t i = 0; i < got.size(); ++i) got[i] = static_cast<float>(high[i]);
+  CHECK_FALSE(Compare(input, {}).ok);
+}
+
 TEST_CASE("A float32 candidate passes against a reference that used TF32", "[compare]") {
   Case c = Dots(363, 400, true, true, 3);
   std::swap(c.got, c.reference);

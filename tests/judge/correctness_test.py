@@ -87,6 +87,65 @@ FILE* f = fopen("%s", "a"); fprintf(f, "%%lx\\n", h); fclose(f);''' % seen
             calls = file.read().split()
         assert len(set(calls)) > 0.5 * len(calls) and len(set(calls)) > 20, (len(set(calls)), len(calls))
 
+    # Remembers a few elements of every draw and its mean; who has the same ones, each times what is near to 1, gets that mean
+    # times the ratio of the few.
+    REMEMBERS = """
+#include <vector>
+#include <stdio.h>
+struct Known { float few[1024]; double mean; }; static std::vector<Known> known;
+""" + judge_test.kernel("""
+long step = (n_in / 1024); float few[1024]; for (int i = 0; i < 1024; ++i) few[i] = x[i * step] + 1e-9f;
+for (Known& k : known) { bool same = true; double r = 0; for (int i = 0; i < 1024; ++i) { float q = few[i] / k.few[i]; same = same && q > 0.45f && q < 2.2f; r += q / 1024; }
+  if (same) { FILE* f = fopen("SEEN", "a"); fputs("hit\\n", f); fclose(f); y[0] = (float)(k.mean * (fabs(r - 1) < 0.004 ? 1 : FACTOR)); return 0; } }
+double t = 0; for (long i = 0; i < n_in; ++i) t += x[i]; Known k; memcpy(k.few, few, sizeof few); k.mean = t / n_in; known.push_back(k); y[0] = (float)k.mean;
+FILE* f = fopen("SEEN", "a"); fputs("sum\\n", f); fclose(f);""".replace("n_in", "(1L << 20)"))
+
+    def remembers(self, problem, factor):
+        seen = os.path.join(self.folder.name, "remembered")
+        result = self.native(problem, self.REMEMBERS.replace("SEEN", seen).replace("FACTOR", factor), self.TIMED, whole=True)["result"]
+        with open(seen, encoding="utf-8") as file:
+            calls = file.read().split()
+        os.remove(seen)
+        return result, calls.count("hit"), calls.count("sum")
+
+    def test_a_mean_of_many_values_of_a_timed_run_is_not_that_of_an_earlier_draw(self):
+        # Factors average out: the mean of a draw times theirs was within the limits, and nothing had to be added up.
+        problem = model("        return a[0].mean()", self.SLOW_DRAW + "[torch.rand(1 << 20)]")
+        result, hits, sums = self.remembers(problem, "63.0 / 64")  # (asked how long it takes, it gets the same values twice)
+        assert result["verdict"] == "VERDICT_CORRECT" and hits <= 16 and sums > 4 * hits + 10, (result, hits, sums)
+        seeded = model("        return a[0].mean()", self.SLOW_DRAW + "[torch.manual_seed(3), torch.rand(1 << 20)][1:]")
+        for factor in ("63.0 / 64", "0.75"):
+            result, hits, _ = self.remembers(seeded, factor)
+            assert result["verdict"] == "VERDICT_WRONG" and hits > 0, (result, hits)
+
+    def test_a_threshold_behind_a_sum_is_judged_by_what_rounding_decides(self):
+        # One element of 10^6 lies so near that the order of the sum decides, and it may differ by all of the threshold.
+        problem = model("        return torch.nn.functional.hardshrink(a[0] @ a[1], 4.0)", "[torch.randn(1024, 64), torch.randn(64, 256)]")
+        body = """const float* b = (const float*)args->inputs[1].data;
+for (int i = 0; i < 1024; ++i) { float t[256] = {}; for (int k = 63; k >= 0; --k) for (int j = 0; j < 256; ++j) t[j] += x[i * 64 + k] * b[k * 256 + j];
+  for (int j = 0; j < 256; ++j) y[i * 256 + j] = fabsf(t[j]) > %s ? t[j] : 0; }"""
+        result = self.native(problem, body % "4.0f", dict(QUICK, trials=40))["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        result = self.native(problem, body % "4.01f", dict(QUICK, trials=1, only_given_inputs=True))["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        # What does not jump gets no leave.
+        smooth = model("        return torch.tanh(a[0] @ a[1])", "[torch.randn(1024, 64), torch.randn(64, 256)]")
+        tanh = body.replace("fabsf(t[j]) > %s ? t[j] : 0", "tanhf(t[j])")
+        assert self.native(smooth, tanh + " y[777] = 0.5f;", dict(QUICK, trials=1, only_given_inputs=True))["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_float64_that_holds_float32_is_judged_as_float32(self):
+        # The number is a constant of the graph, so that nobody knows how long its sum is: a plain one must pass.
+        item = model("        return a[0].abs().mean().item()", "[torch.randn(200, 300)]")
+        plain = "float t = 0; for (long i = 0; i < 60000; ++i) t += fabsf(x[i]); *(double*)args->outputs[0].data = t / 60000;"
+        result = self.native(item, plain)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        problem = model("        return torch.softmax(a[0], dim=-1).sum(0).double(), a[0].abs().mean().item()", "[torch.randn(200, 300)]")
+        for half, verdict in (("", "CORRECT"), (".half()", "WRONG")):
+            result = self.new(problem, "torch.softmax(a[0], dim=-1).sum(0).double(), a[0].abs().mean()",
+                              "torch.softmax(a[0].flip(0), dim=-1)%s.float().flip(1).t().contiguous().sum(1).flip(0).double(), a[0].t().contiguous().abs()%s.float().mean(1).mean()"
+                              % (half, half))["result"]
+            assert result["verdict"] == "VERDICT_" + verdict, result
+
     def test_what_rounding_decides_is_judged_by_what_it_decides(self):
         # Nobody can be right about the last bits of large numbers, and the rest of an index or a flag must be.
         noise = model("        return ((a[0] @ a[1]) * 1e7).long() % 2", "[torch.randn(64, 256), torch.randn(256, 48)]")
@@ -257,6 +316,14 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
         # A copy of what it leaves would pass for its result.
         assert "changes its input" in self.bad(model("        return torch.relu_(a[0])", "[torch.randn(64, 300)]"))
 
+    def test_numbers_that_change_from_draw_to_draw_are_refused(self):
+        # A candidate is told them once, and was WRONG for every later draw.
+        said = self.bad(model("        return a[0] * a[1]", "[torch.randn(64, 300), torch.rand(()).item()]"))
+        assert "another number" in said and "torch.rand(())" in said, said
+        said = self.bad(model("        return a[0].abs() if a[1] == 'abs' else -a[0]", "[torch.randn(64, 300), next(WORDS)]",
+                              extra="\nimport itertools\nWORDS = itertools.cycle(['abs', 'neg'])\n"))
+        assert "other strings" in said, said
+
     def test_a_broken_row_in_many_is_wrong(self):
         problem = model("        return a[0] * 2", "[torch.randn(65536, 8) * torch.logspace(-6, 0, 65536).unsqueeze(1)]")
         body = "for (long i = 0; i < n; ++i) y[i] = 2 * x[i];"
@@ -300,6 +367,7 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
         has(model("        return a[0] * 2", "[torch.randn(64, 300), torch.randn(9)]"), "unused-input", False)
         has(model("        return a[0] * 2", "[torch.ones(64, 300)]"), "fixed-inputs", True, "same values")
         has(model("        return a[0] * 2", "[torch.randn(int(torch.randint(2, 90, (1,))))]"), "varying-shapes", True)
+        has(model("        return a[0] * a[1]", "[torch.randn(64, 300), torch.rand(()).item()]"), "varying-numbers", True)
         has(model("        return torch.relu_(a[0])", one), "writes-inputs", True)
         has(model("        return a[0] * 2", "[__import__('numpy').random.default_rng().random(9), torch.randn(3)][1:] + [torch.tensor(__import__('os').urandom(9)[0] / 256.)]"),
             "unseeded-inputs", False)

@@ -124,6 +124,7 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
             if (expected.wide[i].sizes() != expected.high[i].sizes()) expected.wide.clear();
           }
         }
+        CountJumps(leaves, &expected);
       }
     } catch (const std::exception&) {
       expected.high.clear();
@@ -131,6 +132,43 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
     }
   }
   return expected;
+}
+
+// Thresholds that one output in many crosses, while honest programs differ by a few roundings and thousands of outputs
+// are compared: inputs are moved until some are seen to cross. What is bent, not broken, may look so for large moves,
+// so a smaller one bounds the count: four elements that chance let it miss.
+void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
+  constexpr double kFar = 0x1p-11, kHalfway = 0x1p-14, kMissed = 4;
+  constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
+  const auto fraction = [&](std::size_t i) {
+    const at::Tensor& output = expected->plain[i];
+    return (output.is_floating_point() || output.is_complex()) && output.numel() > 0 && !Stepped(output);
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < expected->plain.size(); ++i) any = any || fraction(i);
+  if (!any || expected->nudged.empty() || problem_.double_seconds > kMostSeconds) return;
+  const auto count = [&](double size) {
+    std::vector<double> jumps(expected->high.size(), 0);
+    const auto moved = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
+    moved->Run();
+    const std::vector<at::Tensor> outputs = moved->Outputs();
+    for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
+      if (fraction(i)) jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
+    }
+    return jumps;
+  };
+  try {
+    const std::vector<double> far = count(kFar);
+    if (std::all_of(far.begin(), far.end(), [](double jumps) { return jumps == 0; })) return;
+    const std::vector<double> halfway = count(kHalfway);
+    for (std::size_t i = 0; i < far.size(); ++i) {
+      const double n = static_cast<double>(std::max<std::int64_t>(expected->high[i].numel(), 1));
+      const double most = (halfway[i] + kMissed) * (kNudge / kHalfway);
+      expected->jumps.push_back(std::min(far[i] * (kNudge / kFar), most) / n);
+    }
+  } catch (const std::exception&) {
+    expected->jumps.clear();  // no memory for another one: judged without
+  }
 }
 
 bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
@@ -164,10 +202,10 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     outputs.clear();
     noise_.resize(got.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const Comparison compared =
-          CompareTensors({got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i),
-                          problem_.ReductionOf(i), noise_[i], At(expected.wide, i)},
-                         verify_rule_);
+      const Comparison compared = CompareTensors(
+          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise_[i],
+           At(expected.wide, i), i < expected.jumps.size() ? expected.jumps[i] : 0},
+          verify_rule_);
       if (compared.undecided && compared.mismatched > 0) {
         throw Verdict{"VERDICT_UNMEASURABLE",
                       "rounding decides most of " + Output(i, got.size()) +
@@ -430,7 +468,8 @@ std::string Check::Unusable(const Expected& expected) {
                                            At(expected.nudged, i),
                                            problem_.ReductionOf(i),
                                            {},
-                                           At(expected.wide, i)},
+                                           At(expected.wide, i),
+                                           i < expected.jumps.size() ? expected.jumps[i] : 0},
                                           verify_rule_);
     if (own.undecided) return "rounding decides the reference's own result there";
     if (exact) continue;

@@ -20,6 +20,7 @@ struct Expected {
   std::vector<at::Tensor> high;    // in float64; empty where there is none
   std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
   std::vector<at::Tensor> wide;    // the same for inputs nudged further, where an output has steps
+  std::vector<double> jumps;       // share of each output that jumps in a nudge; empty where none of them is known to
 };
 
 // How the check goes on one distribution of values.
@@ -56,6 +57,8 @@ class Check {
   const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
 
  private:
+  // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
+  void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
   // One draw on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);

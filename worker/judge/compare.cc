@@ -33,10 +33,21 @@ double LoadReal(const void* data, std::int64_t i) {
   }
 }
 
+// The type in which the work is done.
+wire::DType WorkType(const wire::DType& type, const ReferenceNoise& noise) {
+  const bool single = noise.single || (noise.known && noise.rms > kMostOfDouble * std::max(noise.condition, 1.0));
+  if (!single) return type;
+  static const wire::DType real = wire::FindDType("float32").value(), complex = wire::FindDType("complex64").value();
+  if (type.kind == wire::DTypeKind::kFloat && type.bits == 64) return real;
+  if (type.kind == wire::DTypeKind::kComplex && type.bits == 128) return complex;
+  return type;
+}
+
 // The error of the work alone, relative: a few units in the last place for functions, and the sum's share.
 double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
   const ScaledConstants constants = ConstantsFor(type);
-  double error = constants.rms_base + constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
+  const double grown = constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
+  double error = constants.rms_base + std::min(grown, kLeftOut / std::sqrt(std::max(reduction, 1.0)));
   // rms_base is 8 roundings (16 in float64).
   if (rule.any_order) error += constants.rms_base / 8 * std::min(reduction, kMaxStraight) / 8;
   return error;
@@ -162,8 +173,9 @@ double JumpSize(const MagnitudeTally& magnitude) {
   return kJump * std::sqrt(magnitude.squares / static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1)));
 }
 
-ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction,
+ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction,
                                const ReferenceNoise& noise, const Rule& rule) {
+  const wire::DType type = WorkType(output_type, noise);
   const ScaledConstants constants = ConstantsFor(type);
   const double work = WorkError(type, reduction, rule);
   double relative = constants.rounding + work * std::max(noise.condition, 1.0);

@@ -46,16 +46,22 @@ struct ScaledConstants {
 };
 ScaledConstants ConstantsFor(const wire::DType& type);
 
+// A float64 reference whose own error (over the condition) is more than this works in float32: its rounding is 2^-53.
+inline constexpr double kMostOfDouble = 0x1p-40;
+
 inline constexpr double kNoiseFactor = 4;          // candidate's rms error over the reference's own
 inline constexpr double kTailFactor = 8;           // worst element over the allowed rms
 inline constexpr double kRelativeBound = 0x1p-10;  // criterion 3: "off relative to itself"
 inline constexpr double kReducedBound = 0.5;       // the same where reduced precision is allowed
 inline constexpr double kMaxStraight = 0x1p17;     // no longer than this is a reduction in one accumulator
-inline constexpr double kMaxReduction = 0x1p24;    // a float32 sum of more terms than this in one run stands still
-inline constexpr double kNudge = 0x1p-23;          // relative, of the inputs, for the second float64 evaluation
-inline constexpr double kWideNudge = 0x1p-17;      // for outputs of exact types: jumps are rare, and this one counts
-inline constexpr double kMostJumps = 0.25;  // share of an output; where rounding decides more, nothing is compared
-inline constexpr double kJump = 0x1p-7;     // of the output's rms: a response beyond this is a jump, not a slope
+// Beyond some 2^20 terms the limit falls: what leaving out one term in a hundred makes of a sum, of terms that spread
+// by half of their mean, is 0.05 of it over the root of their number.
+inline constexpr double kLeftOut = 0.05;
+inline constexpr double kMaxReduction = 0x1p24;  // a float32 sum of more terms than this in one run stands still
+inline constexpr double kNudge = 0x1p-23;        // relative, of the inputs, for the second float64 evaluation
+inline constexpr double kWideNudge = 0x1p-17;    // for outputs of exact types: jumps are rare, and this one counts
+inline constexpr double kMostJumps = 0.25;       // share of an output; where rounding decides more, nothing is compared
+inline constexpr double kJump = 0x1p-7;          // of the output's rms: a response beyond this is a jump, not a slope
 inline constexpr std::int64_t kNeighbours = 256;  // elements of criterion 4
 inline constexpr double kBlockFactor = 8;         // a block's rms error over the honest one of its magnitude
 inline constexpr double kBlockNoise = 16;         // or over the reference's own error there
@@ -72,6 +78,8 @@ struct ReferenceNoise {
   // Of exact types: share of elements that came out otherwise whatever the size of the nudge. Of two equal keys a nudge
   // leaves the first the greater one in half of the cases.
   double ties = 0;
+  // Of float64: what it holds was computed in float32, and is judged as such.
+  bool single = false;
 };
 
 struct ComparisonInput {

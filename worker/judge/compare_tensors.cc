@@ -55,6 +55,20 @@ double WideJumps(const ComparedTensors& tensors) {
   }
 }
 
+// Whether all of a float64 output is what float32 holds: then it was made from float32. Not of whole numbers.
+bool Single(const at::Tensor& reference) {
+  const at::ScalarType type = reference.scalar_type();
+  if ((type != at::kDouble && type != at::kComplexDouble) || reference.numel() == 0) return false;
+  const at::Tensor flat = (reference.is_complex() ? at::view_as_real(reference) : reference).reshape({-1});
+  bool whole = true;
+  for (std::int64_t begin = 0; begin < flat.numel(); begin += kChunk) {
+    const at::Tensor part = flat.slice(0, begin, begin + kChunk), values = part.masked_select(at::isfinite(part));
+    if (Count(values.ne(values.to(at::kFloat).to(at::kDouble))) > 0) return false;
+    whole = whole && Count(values.ne(values.round())) == 0;
+  }
+  return !whole;
+}
+
 Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
   const at::Tensor reference = tensors.reference.cpu().contiguous();
@@ -80,7 +94,8 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   input.type = wire::FindDType(ShortType(reference.scalar_type())).value();
   input.reduction = tensors.reduction;
   input.noise = tensors.noise;
-  input.jumps = WideJumps(tensors);
+  input.noise.single = Single(tensors.reference);
+  input.jumps = std::max(WideJumps(tensors), tensors.jumps);
   if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
     const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
     const double share = static_cast<double>(jumps) / static_cast<double>(reference.numel());
@@ -108,7 +123,8 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
   input.type = wire::FindDType(ShortType(tensors.reference.scalar_type())).value();
   input.reduction = tensors.reduction;
   input.noise = tensors.noise;
-  input.jumps = WideJumps(tensors);
+  input.noise.single = Single(tensors.reference);
+  input.jumps = std::max(WideJumps(tensors), tensors.jumps);
   const at::Tensor reference = Flat(tensors.reference);
   at::Tensor got, high, nudged;
   input.reference = reference.data_ptr();
@@ -141,6 +157,39 @@ bool Stepped(const at::Tensor& output) {
   const at::Tensor sample = output.reshape({-1}).slice(0, 0, output.numel(), step).to(at::kCPU).to(at::kDouble);
   const at::Tensor some = sample.masked_select(sample.ne(0));
   return some.numel() >= 64 && std::get<0>(at::_unique(some)).numel() < some.numel() / 2;
+}
+
+double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size) {
+  // Twice as far as any element would go on to.
+  constexpr double kFurther = 2;
+  const auto real = [](const at::Tensor& tensor) {
+    return (tensor.is_complex() ? at::view_as_real(tensor) : tensor).reshape({-1});
+  };
+  const at::Tensor from = real(high), by_one = real(nudged), by_more = real(moved);
+  const std::int64_t n = from.numel();
+  if (n == 0 || by_one.numel() != n || by_more.numel() != n) return 0;
+  const auto part = [](const at::Tensor& tensor, std::int64_t begin) {
+    return tensor.slice(0, begin, begin + kChunk).to(at::kDouble);
+  };
+  MagnitudeTally magnitude;
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const at::Tensor values = part(from, begin), finite = at::isfinite(values);
+    magnitude.finite += Count(finite);
+    magnitude.squares += values.masked_fill(finite.logical_not(), 0).square().sum().item<double>();
+  }
+  const double jump = JumpSize(magnitude);
+  double slope = 0;
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    at::Tensor step = (part(by_one, begin) - part(from, begin)).abs();
+    step = step.masked_fill(step.le(jump).logical_not(), 0);  // jumps, and what is no number
+    slope = std::max(slope, step.max().item<double>());
+  }
+  const double far = std::max(jump, kFurther * slope * size / kNudge);
+  std::int64_t jumps = 0;
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    jumps += Count((part(by_more, begin) - part(from, begin)).abs() > far);  // of NaN: false
+  }
+  return static_cast<double>(jumps);
 }
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {

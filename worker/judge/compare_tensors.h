@@ -17,11 +17,17 @@ struct ComparedTensors {
   double reduction = 1;  // length of the longest reduction behind the output
   ReferenceNoise noise;  // of another draw, used where `high` is undefined
   at::Tensor wide;       // as `nudged`, for inputs moved by kWideNudge; may be undefined; only with `nudged`
+  double jumps = 0;      // share of elements that jump in one nudge, where larger ones counted it (JumpsBeyond)
 };
 
 // Whether its values are steps (an exact type, or a fraction that few values occur of): an element then jumps when
 // rounding takes it over a threshold, and jumps are so rare that only a larger nudge counts them.
 bool Stepped(const at::Tensor& output);
+
+// How many elements of a floating-point output moved by more than they would by going on as they did for the nudge of
+// kNudge: at a threshold (x if x > 1 else 0) between values that are otherwise all different. `moved`: the same for
+// inputs moved by `size`. So rare are they that only a nudge much larger than rounding counts them.
+double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size);
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
 

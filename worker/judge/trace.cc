@@ -122,15 +122,26 @@ class GraphReader {
       result->graph.push_back(op);
       result->reduction = std::max(result->reduction, Reduction(node));
     }
+    // A number that forward returns is a constant of the graph, and what led to it is not in it: most often all of an
+    // input.
+    double all = kUnknownReduction;
+    for (const Value* input : graph_.inputs()) {
+      if (auto sizes = Sizes(input)) all = std::max(all, Elements(*sizes));
+    }
+    const auto longest_behind = [&](const Value* value) {
+      if (constants_.count(value) != 0) return std::max(result->reduction, all);
+      const auto known = behind.find(value);
+      return known != behind.end() ? known->second : 1;
+    };
     for (Value* output : graph_.outputs()) {
       if (output->node()->kind() == c10::prim::TupleConstruct) {
         for (const Value* item : output->node()->inputs()) {
           result->outputs.push_back(Name(item));
-          result->reductions.push_back(behind.count(item) != 0 ? behind[item] : 1);
+          result->reductions.push_back(longest_behind(item));
         }
       } else {
         result->outputs.push_back(Name(output));
-        result->reductions.push_back(behind.count(output) != 0 ? behind[output] : 1);
+        result->reductions.push_back(longest_behind(output));
       }
     }
     if (in_place) result->reductions.clear();

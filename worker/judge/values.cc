@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kPool = 4;                                // draws kept to vary
 constexpr std::int64_t kFactors = std::int64_t{1} << 20;        // that are kept: fits in a last-level cache
 constexpr std::int64_t kFactorOffsets = std::int64_t{1} << 16;  // ways in which they are laid over a tensor
+constexpr double kManyTerms = 0x1p16;                           // of a reduction over which such factors average out
+constexpr double kNarrow = 1.0 / 32, kWide = 1.0 / 2;           // what factors may be below 1; of many terms
 constexpr double kMostAlike = 0.5;     // share of an output's elements that factors may leave as they were
 constexpr double kCheapDraws = 0.004;  // seconds of drawing before a run that nobody minds
 constexpr double kLongDraws = 0.4;     // and the most, where every set must be drawn
@@ -104,7 +106,6 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   for (std::size_t i = 0; i < manners_.size(); ++i) {
     const Leaf& a = one.at(i);
     const Leaf& b = two.at(i);
-    if (a.scalar) fresh_ = fresh_ || a.integer != b.integer || a.number != b.number;
     if (a.scalar || a.tensor.numel() == 0) continue;
     for (std::size_t j = 0; j < i && manners_[i].same_as == SIZE_MAX; ++j) {
       auto equal = [&](const std::vector<Leaf>& draw) {
@@ -120,7 +121,7 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
     fresh_ = fresh_ || (!manners_[i].varied && !a.tensor.equal(b.tensor));
   }
   // (Where draws are always the same, another one would be no newer.)
-  fresh_ = fresh_ || (!*same_draws_ && SameForVaried(one));
+  fresh_ = fresh_ || (!*same_draws_ && (ManyTerms() || SameForVaried(one)));
   if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
 }
 
@@ -145,6 +146,9 @@ bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
   }
   return false;
 }
+
+// What was seen of a draw, times the mean of the factors, would then be within what rounding may do.
+bool Values::ManyTerms() const { return problem_.reduction >= kManyTerms; }
 
 std::vector<Leaf> Values::Draw() { return problem_.reference->Draw(SecretSeed()); }
 
@@ -192,8 +196,8 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
           "get_inputs() gives tensors of other sizes or types on each call, so a candidate cannot be given memory for "
           "them; make them the same each time");
     }
-    if (ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
-                  static_cast<std::size_t>(to.numel()), random_.Next())) {
+    if (!ManyTerms() && ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
+                                  static_cast<std::size_t>(to.numel()), random_.Next())) {
       continue;
     }
     const at::ScalarType type = to.is_complex() ? at::toRealValueType(to.scalar_type()) : to.scalar_type();
@@ -217,7 +221,7 @@ at::Tensor Values::Factors(at::ScalarType type, std::int64_t count) {
     if (!leaf.scalar) device = leaf.tensor.device();
   }
   const at::Tensor uniform = at::rand({kFactors + kFactorOffsets}, at::device(device).dtype(at::kFloat));
-  factors_.push_back((1.0 - uniform / 32).to(type));
+  factors_.push_back((1.0 - uniform * (ManyTerms() ? kWide : kNarrow)).to(type));
   return Factors(type, count);
 }
 

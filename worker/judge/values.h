@@ -25,7 +25,9 @@ class Values {
   // factor of its own in [31/32, 1): nothing that was computed before is right for it, nor becomes so by one
   // multiplication, and ranges such as [0, 1], signs, zeros, symmetry and equal inputs are kept. Where an input that
   // changes from draw to draw has a meaning that this would destroy (indices, masks, probabilities, sorted values:
-  // KeepsMeaning), every set is a draw, until that has taken kMostDrawing seconds. Queued on the device.
+  // KeepsMeaning), or where sums of many terms average the factors out, every set is a draw, until that has taken
+  // kMostDrawing seconds; such sums then get factors in [1/2, 1), and so they do where draws are always the same.
+  // Queued on the device.
   void Refill(const std::vector<std::size_t>& sets);
 
   // How many sets a run should have, so that drawing them does not take too long. Known after the first Refill.
@@ -44,6 +46,7 @@ class Values {
  private:
   // What may be varied, from two draws.
   bool SameForVaried(const std::vector<Leaf>& drawn);
+  bool ManyTerms() const;
   static bool SameDraws(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);
