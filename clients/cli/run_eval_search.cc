@@ -159,8 +159,11 @@ ExitCode FinishSearch(const Context& context, Session* session, const std::strin
       context.console->Error(written.message());
       if (code == ExitCode::kOk) code = ExitCodeOf(written);
     } else if (lines == 0) {
-      context.console->Message(
-          absl::StrCat(record, " is empty: this generator asks no model, so there is nothing to record"));
+      context.console->Message(absl::StrCat(record, " is empty: ",
+                                            job->spec().search().generator().kind() == v1::GENERATOR_KIND_OPENAI
+                                                ? "no model gave an answer"
+                                                : "this generator asks no model",
+                                            ", so there is nothing to record"));
     } else {
       context.console->Message(absl::StrCat("recorded ", lines, " exchanges in ", record,
                                             "; `--generator replay:", record, "` repeats them"));

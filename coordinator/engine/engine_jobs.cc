@@ -469,8 +469,8 @@ void EngineImpl::DoResume(const v1::ResumeJobRequest& request, Reply<v1::Job> re
   if (!more && !unfinished) {
     return reply(absl::FailedPreconditionError(
         tree.is_search()        ? absl::StrCat("search ", job->id,
-                                               " has used its budget: say how many extra rounds or "
-                                                      "evaluations it gets")
+                                               " has used its budget: say how many extra rounds or evaluations it gets "
+                                                      "(--extra-rounds N, --extra-evaluations N)")
         : tree.checks_problem() ? absl::StrCat("job ", job->id, " has checked its problem")
         : tree.calibrates()     ? absl::StrCat("job ", job->id, " has calibrated its device; submit a new one")
                                 : absl::StrCat("every candidate of job ", job->id, " has its verdict")));

@@ -219,6 +219,33 @@ TEST_CASE("A model that the user names gets the key and nobody else does, and wh
   CHECK(Verdicts(scene, again["job"]) == Verdicts(scene, found["job"]));
 }
 
+TEST_CASE("A model that talks nonsense fails the search with what it said, and resume asks it anew", "[search]") {
+  Scene scene;
+  HttpServer server;
+  server.Queue({.body = "{\"choices\": []}"});
+  Model model(&server);  // makes sense from then on
+  scene.environment()["OPENAI_API_KEY"] = kKey;
+  const std::string recording = scene.Path("run.jsonl");
+  const Ended failed =
+      scene.Grove(Search(TestCase("relu.py"), {"--ideas", "2", "--generator", "openai", "--model", "test-model",
+                                               "--base-url", server.base_url(), "--record", recording, "--json"}));
+  CHECK(failed.code == 2);
+  const json document = json::parse(failed.out, nullptr, false);
+  REQUIRE(document.is_object());
+  CHECK(document["state"] == "FAILED");
+  CHECK(Contains(document["state_reason"], "no choices"));
+  CHECK(Contains(failed.err, "no model gave an answer"));
+  // What resume wants is said with the flags that give it, and then it goes on.
+  const std::string job = document["job"];
+  const Ended what = scene.Grove({"resume", job});
+  CHECK(what.code == 2);
+  CHECK(Contains(what.err, "--extra-rounds"));
+  const json resumed = scene.Document({"resume", job, "--extra-rounds", "1"}, 0);
+  CHECK(resumed["job"] == job);
+  CHECK(resumed["state"] == "DONE");
+  CHECK(resumed["best"].is_object());
+}
+
 TEST_CASE("A recording written by hand is replayed", "[search]") {
   Scene scene;
   const auto line = [](const char* kind, const char* request, const std::string& answer) {
