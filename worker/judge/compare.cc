@@ -87,9 +87,9 @@ Comparison CompareReal(const ComparisonInput& input, const Rule& rule) {
   MagnitudeTally magnitude;
   for (std::int64_t i = 0; i < n; ++i) TallyMagnitude(load(i), has_high, bound, tiny, &magnitude);
   ResponseTally response;
-  if (has_nudged) {
+  if (has_high) {
     const double jump = JumpSize(magnitude);
-    for (std::int64_t i = 0; i < n; ++i) TallyResponse(load(i), jump, &response);
+    for (std::int64_t i = 0; i < n; ++i) TallyResponse(load(i), has_nudged, jump, &response);
   }
   Comparison result;
   const ScaledThresholds limits = LimitsFor(input, rule, magnitude, response, &result);
@@ -232,12 +232,26 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
     result->noise.max = magnitude.noise_max / scale;
     result->noise.relative_outliers = static_cast<double>(magnitude.outliers) / finite;
   }
+  // Where the reference itself jumped, its other elements say what rounding does.
+  const bool own_jumps = input.high != nullptr && response.own_jumps > 0 &&
+                         static_cast<double>(response.own_jumps) <= kMostOwnJumps * finite &&
+                         response.noise_max <= kOwnGap * JumpSize(magnitude);
+  if (own_jumps) {
+    result->noise.rms = std::sqrt(response.noise_squares / finite) / (rms > 0 ? rms : 1);
+    result->noise.max = response.noise_max / (rms > 0 ? rms : 1);
+  }
   const bool nudged = input.high != nullptr && input.nudged != nullptr;
   if (nudged) {
     const double scale = kNudge * (rms > 0 ? rms : 1);
     result->noise.condition = std::max(1.0, std::sqrt(response.squares / finite) / scale);
     result->noise.condition_max = std::max(1.0, response.max / scale);
     result->noise.unstable = std::max(static_cast<double>(response.jumps) / finite, input.jumps);
+  }
+  if (own_jumps) {
+    // Made by all of its roundings, not by one.
+    const double roundings = std::max(WorkError(input.type, input.reduction, rule) / kNudge, 1.0);
+    result->noise.unstable =
+        std::max(result->noise.unstable, static_cast<double>(response.own_jumps) / finite / roundings);
   }
   ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result->noise, rule);
   Rule same = rule;

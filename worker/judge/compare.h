@@ -62,6 +62,9 @@ inline constexpr double kNudge = 0x1p-23;        // relative, of the inputs, for
 inline constexpr double kWideNudge = 0x1p-17;    // for outputs of exact types: jumps are rare, and this one counts
 inline constexpr double kMostJumps = 0.25;       // share of an output; where rounding decides more, nothing is compared
 inline constexpr double kJump = 0x1p-7;          // of the output's rms: a response beyond this is a jump, not a slope
+// The reference's own error on an element is a jump, not a measure for all others, where few have one and the others'
+// are smaller by this much.
+inline constexpr double kMostOwnJumps = 1e-2, kOwnGap = 1.0 / 16;
 inline constexpr std::int64_t kNeighbours = 256;  // elements of criterion 4
 inline constexpr double kBlockFactor = 8;         // a block's rms error over the honest one of its magnitude
 inline constexpr double kBlockNoise = 16;         // or over the reference's own error there
@@ -118,9 +121,12 @@ struct MagnitudeTally {  // first pass, over elements that are finite in the ref
   std::int64_t finite = 0, outliers = 0;
   double squares = 0, noise_squares = 0, noise_max = 0;
 };
-struct ResponseTally {  // between the passes, where there is `nudged`: over elements that are finite in all three
+struct ResponseTally {  // between the passes, where there is `high`: over elements that are finite in all
   std::int64_t jumps = 0;
   double squares = 0, max = 0;  // of those that did not jump
+  // The reference's own error: elements where it is a jump, and the others' errors.
+  std::int64_t own_jumps = 0;
+  double noise_squares = 0, noise_max = 0;
 };
 struct ErrorTally {  // third pass
   double squares = 0, max_abs = 0, max_rel = 0;

@@ -114,7 +114,7 @@ __global__ void ResponsePass(Arrays<T> arrays, double jump, ResponseTally* parti
   arrays.got = nullptr;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < arrays.n; i += step) {
-    TallyResponse(arrays.At(i), jump, &tally);
+    TallyResponse(arrays.At(i), arrays.nudged != nullptr, jump, &tally);
   }
   Leave(tally, partials);
 }
@@ -174,7 +174,7 @@ Comparison CompareAs(const ComparisonInput& input, const Rule& rule) {
   Check(cudaGetLastError());
   const MagnitudeTally magnitude = Total(magnitudes, blocks);
   ResponseTally response;
-  if (arrays.nudged != nullptr) {
+  if (arrays.high != nullptr) {
     ResponsePass<<<blocks, kThreads>>>(arrays, JumpSize(magnitude), responses.Room(room));
     Check(cudaGetLastError());
     response = Total(responses, blocks);

@@ -53,10 +53,19 @@ GROVE_ANYWHERE inline void TallyMagnitude(const ComparedElement& element, bool h
   ++tally->finite;
 }
 
-// Only where there are `high` and `nudged`.
-GROVE_ANYWHERE inline void TallyResponse(const ComparedElement& element, double jump, ResponseTally* tally) {
+// Only where there is `high`.
+GROVE_ANYWHERE inline void TallyResponse(const ComparedElement& element, bool has_nudged, double jump,
+                                         ResponseTally* tally) {
+  const double error = std::fabs(element.reference - element.high);
+  if (!std::isfinite(error)) return;
+  if (error > jump) {
+    ++tally->own_jumps;
+  } else {
+    tally->noise_squares += error * error;
+    tally->noise_max = Larger(tally->noise_max, error);
+  }
   const double moved = std::fabs(element.nudged - element.high);
-  if (!std::isfinite(moved) || !std::isfinite(element.reference)) return;
+  if (!has_nudged || !std::isfinite(moved)) return;
   if (moved > jump) {
     ++tally->jumps;
   } else {
@@ -146,6 +155,9 @@ GROVE_ANYWHERE inline void Merge(const ResponseTally& other, ResponseTally* tall
   tally->jumps += other.jumps;
   tally->squares += other.squares;
   tally->max = Larger(tally->max, other.max);
+  tally->own_jumps += other.own_jumps;
+  tally->noise_squares += other.noise_squares;
+  tally->noise_max = Larger(tally->noise_max, other.noise_max);
 }
 
 GROVE_ANYWHERE inline void Merge(const ErrorTally& other, ErrorTally* tally) {
