@@ -89,7 +89,8 @@ void AppendCorrectness(const v1::CorrectnessReport& report, std::string* out) {
           out, Field("output", absl::StrCat(output.index(), OneLine(output.path()), ": expected ",
                                             OneLine(output.expected_type()), ", got ", OneLine(output.got_type()))));
     }
-    if (output.mismatched() > 0) {
+    // Of another type or shape, all elements differ and none is the worst.
+    if (output.mismatched() > 0 && output.got_type().empty()) {
       absl::StrAppend(
           out, Field("output", absl::StrCat(output.index(), OneLine(output.path()), ": ", output.mismatched(), " of ",
                                             output.elements(), " elements differ")));

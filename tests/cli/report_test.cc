@@ -125,6 +125,19 @@ TEST_CASE("A wrong one has the count, the worst element and the first failing dr
         "  build      ok\n");
 }
 
+TEST_CASE("An output of another type is told as that, without elements that were never compared", "[cli]") {
+  v1::EvaluationResult result = WrongResult();
+  v1::OutputComparison* output = result.mutable_correctness()->mutable_outputs(0);
+  output->set_expected_type("float32[64]");
+  output->set_got_type("float64[64]");
+  output->set_mismatched(64);
+  output->clear_worst();
+  const std::string text = RenderEvaluation(Named("bad.py", result), Style());
+  CHECK(absl::StrContains(text, "  output     0: expected float32[64], got float64[64]\n"));
+  CHECK_FALSE(absl::StrContains(text, "worst"));
+  CHECK_FALSE(absl::StrContains(text, "64 of 64"));
+}
+
 TEST_CASE("Compiler text is bounded and says where the rest is", "[cli]") {
   const std::string text = RenderEvaluation(Named("k.cpp", BuildFailedResult(100)), Style());
   CHECK(absl::StrContains(text, "k.cpp:30: error"));
