@@ -168,6 +168,10 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
   absl::StrAppend(&out, Field("resolution", absl::StrCat(style.Bold(FormatPercent(c.resolution())), ": ",
                                                          FormatPercent(c.same_share()), " of ", c.runs(),
                                                          " runs of a kernel against itself come out as SAME")));
+  if (c.short_resolution() > c.resolution()) {
+    absl::StrAppend(&out, Field("short calls", absl::StrCat(FormatPercent(c.short_resolution()), " below ",
+                                                            FormatSeconds(c.short_seconds()), " a call")));
+  }
   absl::StrAppend(
       &out, Field("intervals", absl::StrCat(FormatPercent(c.coverage()), " of them hold the truth (nominal: 95 %)")));
   if (c.detection_runs() > 0) {

@@ -1,5 +1,6 @@
 #include "common/measure/comparison.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace grove::measure {
@@ -13,16 +14,21 @@ v1::Comparison Compare(double low, double high, double resolution) {
   return low >= least && high <= most ? v1::COMPARISON_SAME : v1::COMPARISON_UNCLEAR;
 }
 
-double ResolutionOf(const v1::DeviceInfo& device) {
-  const double calibrated = device.calibration().resolution();
-  if (std::isfinite(calibrated) && calibrated > 0) return calibrated;
+double ResolutionOf(const v1::DeviceInfo& device, double seconds) {
+  const v1::Calibration& calibration = device.calibration();
+  const double calibrated = calibration.resolution(), of_short = calibration.short_resolution();
+  if (std::isfinite(calibrated) && calibrated > 0) {
+    const bool is_short = seconds < calibration.short_seconds() && std::isfinite(of_short);
+    return is_short ? std::max(calibrated, of_short) : calibrated;
+  }
   return device.kind() == v1::DEVICE_KIND_CUDA ? kDefaultResolutionCuda : kDefaultResolutionCpu;
 }
 
 void FillComparisons(v1::EvaluationResult* result) {
   if (!result->has_timing()) return;
-  const double resolution = ResolutionOf(result->device());
   for (v1::BaselineTiming& timing : *result->mutable_timing()->mutable_baselines()) {
+    const double resolution =
+        ResolutionOf(result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()));
     timing.set_comparison(Compare(timing.speedup_low(), timing.speedup_high(), resolution));
     timing.set_resolution(timing.comparison() == v1::COMPARISON_UNSPECIFIED ? 0 : resolution);
   }

@@ -8,6 +8,8 @@
 // The rule is even: who swaps the sides swaps FASTER and SLOWER. docs/comparing.md derives it.
 #pragma once
 
+#include <limits>
+
 #include "grove/v1/types.pb.h"
 
 namespace grove::measure {
@@ -21,8 +23,9 @@ inline constexpr double kDefaultResolutionCpu = 0.10;
 // UNSPECIFIED for figures that are none: not finite, not positive, or low above high.
 v1::Comparison Compare(double low, double high, double resolution);
 
-// The device's calibrated resolution, else the default of its kind.
-double ResolutionOf(const v1::DeviceInfo& device);
+// The device's calibrated resolution for calls of so many seconds (the shorter ones of a comparison), else the default
+// of its kind. Calls of a few microseconds are launched as slowly as they run, and differ from process to process.
+double ResolutionOf(const v1::DeviceInfo& device, double seconds = std::numeric_limits<double>::infinity());
 
 // Sets resolution and comparison of every baseline that has figures, from result.device.
 void FillComparisons(v1::EvaluationResult* result);

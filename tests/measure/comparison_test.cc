@@ -53,6 +53,15 @@ TEST_CASE("A device that was never calibrated has the default of its kind") {
   CHECK(ResolutionOf(device) == kDefaultResolutionCuda);
   device.mutable_calibration()->set_resolution(0.004);
   CHECK(ResolutionOf(device) == 0.004);
+  CHECK(ResolutionOf(device, 3e-6) == 0.004);
+  // Short calls have their own, and never a finer one.
+  device.mutable_calibration()->set_short_resolution(0.03);
+  device.mutable_calibration()->set_short_seconds(15e-6);
+  CHECK(ResolutionOf(device) == 0.004);
+  CHECK(ResolutionOf(device, 15e-6) == 0.004);
+  CHECK(ResolutionOf(device, 14e-6) == 0.03);
+  device.mutable_calibration()->set_short_resolution(0.001);
+  CHECK(ResolutionOf(device, 14e-6) == 0.004);
 }
 
 TEST_CASE("Every baseline with figures gets its comparison, and one without gets none") {

@@ -95,6 +95,28 @@ TEST_CASE("Runs are told by kernel", "[calibration]") {
   CHECK(Compact(calibration).resolution() == calibration.resolution());
 }
 
+TEST_CASE("Calls of a few microseconds have a resolution of their own", "[calibration]") {
+  std::vector<PairedRun> same;
+  for (int i = 0; i < 20; ++i) {
+    same.push_back(Run(0.96, 1.02, "short"));
+    same.back().seconds = 6e-6;
+    same.push_back(Run(0.996, 1.004, "long"));
+    same.back().seconds = 100e-6;
+  }
+  std::vector<PairedRun> planted(10, Run(0.975, 0.985));
+  for (PairedRun& run : planted) run.seconds = 100e-6;
+  const v1::Calibration calibration = Summarise(same, planted, 0.02);
+  CHECK(calibration.resolution() < 0.005);
+  CHECK(calibration.short_resolution() == Approx(0.042));
+  CHECK(calibration.short_seconds() == kShortSeconds);
+  CHECK(calibration.same_share() == 1);
+  CHECK(calibration.detection_share() == 1);
+  // Where only such were tried there is one for all.
+  same.resize(1);
+  CHECK(Summarise(same, {}, 0.02).resolution() == Approx(0.042));
+  CHECK(Summarise(same, {}, 0.02).short_seconds() == 0);
+}
+
 TEST_CASE("A calibration is kept for the device that it was made on, and void for any other", "[calibration]") {
   testing::TempDir dir;
   v1::DeviceInfo device;

@@ -189,7 +189,8 @@ class Evaluator {
     }
     StageDone("inputs");
     arena_.Map(&conversation_);
-    if (candidate_ != nullptr) candidate_->LearnAsking(timed_slots_, Between(problem_, ops_));
+    if (candidate_ != nullptr)
+      candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     arena_.Open(&conversation_, open);
   }
 

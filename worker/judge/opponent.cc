@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "worker/judge/timing.h"
+
 namespace grove::judge {
 namespace {
 
@@ -41,7 +43,7 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
       open["structure"] = problem_.reference->Structure();
     }
     arena_.Map(&conversation_);
-    side_->LearnAsking(timed_slots, Between(problem_, ops_));
+    side_->LearnAsking(timed_slots, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     arena_.Open(&conversation_, open);
     conversation_.SetStage("check");
     check_->Run(

@@ -166,10 +166,8 @@ double CandidateSide::AskForNothing() {
   return Run({});
 }
 
-void CandidateSide::LearnAsking(std::size_t calls, const std::function<void()>& between) {
+void CandidateSide::LearnAsking(std::size_t calls, int times, const std::function<void()>& between) {
   like_ = calls;
-  // On a GPU two contexts take turns, and runs differ more.
-  const int times = ops_.cuda() ? 20 : 12;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
   std::vector<double> empty, few, twice;

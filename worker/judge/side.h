@@ -95,7 +95,8 @@ class CandidateSide : public Side {
   // What asking this process for so many calls costs, while no code but ours has run in it (docs/timing.md). Called
   // once, when its memory is mapped and before the program is opened: later nobody could say.
   // `between`: work of the judge's own, as there is between timed runs; caches and processors are used by it.
-  void LearnAsking(std::size_t calls, const std::function<void()>& between);
+  // `times`: of each kind of run.
+  void LearnAsking(std::size_t calls, int times, const std::function<void()>& between);
   // From now on an empty run is asked for as a run of so many calls is.
   void AskLike(std::size_t calls) { like_ = calls; }
   // One run of nothing, in the state in which timed runs are asked for: after a rest, with caches as cold. Seconds.

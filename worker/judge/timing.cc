@@ -26,6 +26,9 @@ constexpr double kSpanCuda = 10e-3, kSpanCpu = 3e-3;
 // Where intervals are to be finer than usual, runs on a GPU are longer by as much, up to this: what is not known of
 // asking is a smaller part of them. On a CPU they are limited by what caches hold.
 constexpr double kLongerRuns = 4, kUsualWidth = 0.02;
+constexpr int kPracticeCuda = 20, kPracticeCpu = 12;  // on a GPU two contexts take turns, and runs differ more
+constexpr double kMorePractice = 2.5;                 // where runs are longer
+constexpr double kShare = 0.25, kLongerShare = 0.4;   // of the free memory, for what a run of a candidate holds
 constexpr std::size_t kMaxCalls = 1024;
 constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
@@ -69,7 +72,7 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
                                    problem.reference_seconds / kMaxSpeedup});
   const double longer = LongerBy(ops, settings);
   double wanted = std::ceil(longer * std::min((cuda ? kSpanCuda : kSpanCpu) / fastest, static_cast<double>(kMaxCalls)));
-  const double free = static_cast<double>(ops.free_bytes()) / 4;
+  const double free = static_cast<double>(ops.free_bytes()) * (longer > 1 ? kLongerShare : kShare);
   wanted = std::min(wanted, std::min(free, longer * static_cast<double>(cuda ? kMaxBytesCuda : kMaxBytesCpu)) / held);
   if (settings.cache == "CACHE_POLICY_WARM") {
     // All inputs and outputs of a run are to stay in the cache.
@@ -77,6 +80,11 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
   }
   // A second one, so that runs of one call and of two can be told apart, where it fits.
   return static_cast<std::size_t>(std::max(wanted, free >= 2 * held ? 2.0 : 1.0));
+}
+
+int PracticeRuns(const DeviceOps& ops, const EvaluationSettings& settings) {
+  if (!ops.cuda()) return kPracticeCpu;
+  return LongerBy(ops, settings) > 1 ? static_cast<int>(kMorePractice * kPracticeCuda) : kPracticeCuda;
 }
 
 Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, const Progress& progress,
@@ -223,7 +231,7 @@ void Timing::WarmUp(Series* series) {
       series->side().Collect({0});
     }
     const double call = std::max(least, 1e-7);
-    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span_ / call)), 1, Most());
+    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::llround(span_ / call)), 1, Most());
     if (series->reference != nullptr) LearnFirst(series);
   } catch (const ProblemError&) {
     throw;
@@ -526,7 +534,7 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
 bool Timing::Settled() const {
   for (const Series& series : series_) {
     if (!series.unavailable.empty()) continue;
-    if (series.other.size() < 2 * static_cast<std::size_t>(settings_.min_samples)) return false;
+    if (2 * series.other.size() < 3 * static_cast<std::size_t>(settings_.min_samples)) return false;
     const RatioEstimate ratio = EstimateRatio(series.other, series.candidate, kBlock, 1);
     if (ratio.high - ratio.low > settings_.settle_width * ratio.speedup) return false;
   }

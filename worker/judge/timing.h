@@ -35,6 +35,9 @@ struct Rival {
   std::function<void(const Verdict& verdict)> on_failure;
 };
 
+// How often asking is tried before a candidate's program is loaded (CandidateSide::LearnAsking).
+int PracticeRuns(const DeviceOps& ops, const EvaluationSettings& settings);
+
 class Timing {
  public:
   // `values` has as many sets as slots are timed; they are the first of the candidate's arena. References outlive this.

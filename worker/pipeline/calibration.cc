@@ -60,8 +60,18 @@ double ResolutionOfRuns(const std::vector<PairedRun>& same) {
 
 v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<PairedRun>& planted, double slowdown) {
   v1::Calibration calibration;
-  const double resolution = ResolutionOfRuns(same);
-  calibration.set_resolution(resolution);
+  std::vector<PairedRun> long_runs, short_runs;
+  for (const PairedRun& run : same) (run.seconds < kShortSeconds ? short_runs : long_runs).push_back(run);
+  // Without runs of one of the two there is one resolution for all.
+  const bool apart = !short_runs.empty() && !long_runs.empty();
+  calibration.set_resolution(ResolutionOfRuns(apart ? long_runs : same));
+  if (apart) {
+    calibration.set_short_resolution(std::max(ResolutionOfRuns(short_runs), calibration.resolution()));
+    calibration.set_short_seconds(kShortSeconds);
+  }
+  const auto resolution_of = [&](const PairedRun& run) {
+    return apart && run.seconds < kShortSeconds ? calibration.short_resolution() : calibration.resolution();
+  };
   calibration.set_runs(static_cast<int>(same.size()));
   int as_same = 0, covered = 0;
   std::vector<std::string> names;
@@ -77,7 +87,7 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
       seconds.push_back(run.seconds);
       widths.push_back(std::log(run.high / run.low));
       kernel->set_runs(kernel->runs() + 1);
-      const bool is_same = measure::Compare(run.low, run.high, resolution) == v1::COMPARISON_SAME;
+      const bool is_same = measure::Compare(run.low, run.high, resolution_of(run)) == v1::COMPARISON_SAME;
       kernel->set_same(kernel->same() + (is_same ? 1 : 0));
       kernel->set_covered(kernel->covered() + (Holds(run) ? 1 : 0));
       kernel->set_deviation(std::max(kernel->deviation(), std::abs(std::log(run.ratio))));
@@ -106,7 +116,7 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
   if (!planted.empty()) {
     int found = 0;
     for (const PairedRun& run : planted) {
-      found += measure::Compare(run.low, run.high, resolution) == v1::COMPARISON_SLOWER ? 1 : 0;
+      found += measure::Compare(run.low, run.high, resolution_of(run)) == v1::COMPARISON_SLOWER ? 1 : 0;
     }
     calibration.set_detection_slowdown(slowdown);
     calibration.set_detection_share(static_cast<double>(found) / static_cast<double>(planted.size()));

@@ -3,7 +3,8 @@
 // An A/A run times one kernel against itself: both sides the same source, in processes of their own, in alternation, as
 // `grove compare` does it. From many of them follow
 //   resolution   the smallest r such that 95 % of the runs, and one more, lie within 1 +- r with their whole interval:
-//                such comparisons come out as SAME. Rounded up to two digits, never below kFinestResolution.
+//                such comparisons come out as SAME. Rounded up to two digits, never below kFinestResolution. Of calls
+//                shorter than kShortSeconds apart from the others, and never finer than theirs.
 //   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
 // SLOWER at that resolution. docs/comparing.md derives it.
@@ -20,6 +21,9 @@ namespace grove::worker {
 
 // Below this nothing is told apart: clocks step by 1 % and more, and nobody needs a thousandth.
 inline constexpr double kFinestResolution = 0.001;
+// Calls below this have a resolution of their own: launching one takes 3 to 5 us (docs/results), and what a launch takes
+// differs from process to process.
+inline constexpr double kShortSeconds = 15e-6;
 // Fewer A/A runs do not say where 95 % lie.
 inline constexpr int kFewRuns = 20;
 
