@@ -138,14 +138,20 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
 // are compared: inputs are moved until some are seen to cross. What is bent, not broken, may look so for large moves,
 // so a smaller one bounds the count: four elements that chance let it miss.
 void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
-  constexpr double kFar = 0x1p-11, kHalfway = 0x1p-14, kMissed = 4;
+  // Further where there are few elements.
+  constexpr std::int64_t kFew = 4096;
+  bool few = true;
+  for (const at::Tensor& output : expected->plain) few = few && output.numel() <= kFew;
+  const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = few ? 0x1p-11 : 0x1p-14;
+  constexpr double kMissed = 4;
   constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
-  const auto fraction = [&](std::size_t i) {
+  const auto counted = [&](std::size_t i) {
     const at::Tensor& output = expected->plain[i];
-    return (output.is_floating_point() || output.is_complex()) && output.numel() > 0 && !Stepped(output);
+    const bool steps = (output.is_floating_point() || output.is_complex()) && Stepped(output);
+    return output.numel() > 0 && !steps;
   };
   bool any = false;
-  for (std::size_t i = 0; i < expected->plain.size(); ++i) any = any || fraction(i);
+  for (std::size_t i = 0; i < expected->plain.size(); ++i) any = any || counted(i);
   if (!any || expected->nudged.empty() || problem_.double_seconds > kMostSeconds) return;
   const auto count = [&](double size) {
     std::vector<double> jumps(expected->high.size(), 0);
@@ -153,13 +159,16 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
     moved->Run();
     const std::vector<at::Tensor> outputs = moved->Outputs();
     for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
-      if (fraction(i)) jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
+      if (counted(i)) jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
     }
     return jumps;
   };
   try {
     const std::vector<double> far = count(kFar);
-    if (std::all_of(far.begin(), far.end(), [](double jumps) { return jumps == 0; })) return;
+    if (std::all_of(far.begin(), far.end(), [](double jumps) { return jumps == 0; })) {
+      expected->jumps.assign(far.size(), 0);
+      return;
+    }
     const std::vector<double> halfway = count(kHalfway);
     for (std::size_t i = 0; i < far.size(); ++i) {
       const double n = static_cast<double>(std::max<std::int64_t>(expected->high[i].numel(), 1));
@@ -169,6 +178,19 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
   } catch (const std::exception&) {
     expected->jumps.clear();  // no memory for another one: judged without
   }
+}
+
+// Of fractions, which are nudged once, those of this draw; of exact types, every draw of which is, the mean of all.
+std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
+  if (!given || expected.jumps.empty()) return expected.jumps;
+  drawn_jumps_.resize(expected.jumps.size(), 0);
+  ++draws_;
+  std::vector<double> jumps = expected.jumps;
+  for (std::size_t i = 0; i < jumps.size(); ++i) {
+    drawn_jumps_[i] += jumps[i];
+    if (!expected.plain[i].is_floating_point() && !expected.plain[i].is_complex()) jumps[i] = drawn_jumps_[i] / draws_;
+  }
+  return jumps;
 }
 
 bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
@@ -201,6 +223,8 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   if (failure.empty()) {
     outputs.clear();
     noise_.resize(got.size());
+    jumps_.resize(got.size());
+    const std::vector<double> jumps = MeanJumps(expected, given);
     for (std::size_t i = 0; i < got.size(); ++i) {
       const Comparison compared = CompareTensors(
           {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise_[i],

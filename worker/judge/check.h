@@ -51,6 +51,14 @@ class Check {
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }
 
+  // Of output `i` as it was last verified: how many of its elements an honest program has otherwise on average, and how
+  // many were excused.
+  struct Jumps {
+    double expected = 0;
+    std::int64_t excused = 0;
+  };
+  Jumps JumpsOf(std::size_t i) const { return i < jumps_.size() ? jumps_[i] : Jumps(); }
+
   int trials() const { return trials_; }
   nlohmann::json Report() const;                                       // CorrectnessReport
   const nlohmann::json& work() const { return work_; }                 // WorkReport of the observed call; null = none
@@ -59,6 +67,7 @@ class Check {
  private:
   // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
   void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
+  std::vector<double> MeanJumps(const Expected& expected, bool given);
   // One draw on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);
@@ -95,6 +104,10 @@ class Check {
   Random secret_;
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;
+  std::vector<Jumps> jumps_;
+  // Of outputs of exact types, over the draws of GIVEN: the sum of Expected::jumps, and of how many draws.
+  std::vector<double> drawn_jumps_;
+  int draws_ = 0;
   std::vector<double> first_claims_;
 };
 

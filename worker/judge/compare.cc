@@ -53,11 +53,10 @@ double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
   return error;
 }
 
-// How many of n may jump where a share is expected to: four standard deviations of a count, and three;
-// never most of them.
+// How many of n may jump where a share is expected to: never most of them.
 double JumpCount(double share, double n) {
   const double mean = share * n;
-  return mean > 0 ? std::min(mean + 4 * std::sqrt(mean) + 3, kMostJumps * n) : 0;
+  return mean > 0 ? std::min(MostJumps(mean), kMostJumps * n) : 0;
 }
 
 // Of the ties that a nudge showed there are twice as many, and an honest program may decide all of them otherwise; half
@@ -135,17 +134,21 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   const double share =
       JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule) + kTieFactor * input.noise.ties;
   const double allowed = JumpCount(share, static_cast<double>(input.elements));
+  result.jumps_expected = share * static_cast<double>(input.elements);
   result.undecided = rule.mode == RuleMode::kScaled && share > kMostJumps;
   result.noise = input.noise;
   result.passes_1e4 = result.passes_1e2 = result.mismatched == 0;
   result.passes_scaled = static_cast<double>(result.mismatched) <= allowed;
   result.ok = rule.mode == RuleMode::kScaled ? result.passes_scaled : result.mismatched == 0;
   result.excused = result.ok && result.mismatched > 0;
+  if (result.excused) result.jumps = result.mismatched;
   if (!result.ok) result.why = "values of an exact type differ";
   return result;
 }
 
 }  // namespace
+
+double MostJumps(double expected) { return expected > 0 ? expected + 4 * std::sqrt(expected) + 3 : 0; }
 
 ScaledConstants ConstantsFor(const wire::DType& type) {
   const int bits = type.kind == wire::DTypeKind::kComplex ? type.bits / 2 : type.bits;
@@ -260,6 +263,7 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;
+  result->jumps_expected = limits.jumps * finite;
   limits.jumps = JumpCount(limits.jumps, finite);
   if (input.high == nullptr && result->noise.known) {
     // Measured against the reference as written, whose own error adds.
@@ -335,6 +339,7 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
     }
   }
   result->excused = result->ok && jumped && rule.mode == RuleMode::kScaled;
+  if (result->excused) result->jumps = errors.beyond;
   result->mismatched = std::min(result->mismatched, result->elements);
 }
 

@@ -98,8 +98,11 @@ struct ComparisonInput {
 };
 
 struct Comparison {
-  bool ok = false;         // by the rule asked for
-  bool excused = false;    // ok, though elements are beyond the limit: they jump, or are ties
+  bool ok = false;       // by the rule asked for
+  bool excused = false;  // ok, though elements are beyond the limit: they jump, or are ties
+  // How many elements an honest program has otherwise, on average and at most thrice that; and how many were excused.
+  double jumps_expected = 0;
+  std::int64_t jumps = 0;
   bool undecided = false;  // rounding decides so much of it that nobody can be right
   std::string why;         // when not: one line
   std::int64_t elements = 0;
@@ -113,6 +116,9 @@ struct Comparison {
   bool passes_scaled = false, passes_1e4 = false, passes_1e2 = false;
   ReferenceNoise noise;  // measured here (known when `high` was given)
 };
+
+// How many jumps there may be where a number of them is expected: four standard deviations of a count more, and three.
+double MostJumps(double expected);
 
 Comparison Compare(const ComparisonInput& input, const Rule& rule);
 

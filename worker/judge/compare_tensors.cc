@@ -108,6 +108,7 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
       input.noise.unstable = std::max(0.0, (input.jumps * times - share) / (times - 1));
       input.noise.ties = std::max(0.0, share - input.noise.unstable);
     }
+    input.noise.unstable = std::max(input.noise.unstable, tensors.jumps);
     // What is made of whole numbers no nudge moves, and the reference's own roundings decide some of it: what comes out
     // otherwise in float64, where it is little.
     const double own = static_cast<double>(Count(tensors.high.ne(reference))) / static_cast<double>(reference.numel());
@@ -164,6 +165,7 @@ bool Stepped(const at::Tensor& output) {
 }
 
 double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size) {
+  if (!Fractions(high)) return high.sizes() == moved.sizes() ? static_cast<double>(Count(moved.ne(high))) : 0;
   // Twice as far as any element would go on to.
   constexpr double kFurther = 2;
   const auto real = [](const at::Tensor& tensor) {

@@ -26,7 +26,8 @@ bool Stepped(const at::Tensor& output);
 
 // How many elements of a floating-point output moved by more than they would by going on as they did for the nudge of
 // kNudge: at a threshold (x if x > 1 else 0) between values that are otherwise all different. `moved`: the same for
-// inputs moved by `size`. So rare are they that only a nudge much larger than rounding counts them.
+// inputs moved by `size`. Of an exact type: all that moved. So rare are they that only a nudge much larger than
+// rounding counts them.
 double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size);
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);

@@ -23,6 +23,9 @@ class Outputs {
               const std::function<std::vector<at::Tensor>(std::size_t)>& expected);
 
  private:
+  // Counts what was expected and excused in one set. Throws the Verdict when it is too much over all sets: a few
+  // elements of every output might be excused, and no honest program has as many in each.
+  void CountJumps(bool verified);
   bool VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected);
 
   LoadedProblem& problem_;
@@ -32,6 +35,7 @@ class Outputs {
   // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
   // would be an excuse for all others.
   std::vector<RowError> passed_;
+  std::vector<Check::Jumps> jumps_;  // of each output, over all sets
 };
 
 }  // namespace grove::judge
