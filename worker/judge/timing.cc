@@ -511,7 +511,7 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
     if (!chosen.empty() && (room < 0 || cost > std::max(room, 0.0))) break;
     chosen.push_back(set);
   }
-  if (room < 0 && chosen.size() > 1) chosen.resize(1);
+  if (room < 0 && chosen.size() > 1) chosen.erase(chosen.begin() + 1, chosen.end());
   outputs_.Verify(&candidate_, chosen, expected);
   outputs_verified_ += static_cast<int>(chosen.size());
   // A rival's outputs of these values are looked at in the same way.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 #include <vector>
 
@@ -40,12 +41,12 @@ std::string Signature(std::string name) {
   return name;
 }
 
-bool StartsWithAny(const std::string& name, const std::vector<const char*>& prefixes) {
+bool StartsWithAny(const std::string& name, std::initializer_list<const char*> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](const char* prefix) { return absl::StartsWith(name, prefix); });
 }
 
-bool ContainsAny(const std::string& name, const std::vector<const char*>& parts) {
+bool ContainsAny(const std::string& name, std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return absl::StrContains(name, part); });
 }
 
