@@ -145,21 +145,14 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
   const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = few ? 0x1p-11 : 0x1p-14;
   constexpr double kMissed = 4;
   constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
-  const auto counted = [&](std::size_t i) {
-    const at::Tensor& output = expected->plain[i];
-    const bool steps = (output.is_floating_point() || output.is_complex()) && Stepped(output);
-    return output.numel() > 0 && !steps;
-  };
-  bool any = false;
-  for (std::size_t i = 0; i < expected->plain.size(); ++i) any = any || counted(i);
-  if (!any || expected->nudged.empty() || problem_.double_seconds > kMostSeconds) return;
+  if (expected->nudged.empty() || problem_.double_seconds > kMostSeconds) return;
   const auto count = [&](double size) {
     std::vector<double> jumps(expected->high.size(), 0);
     const auto moved = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
     moved->Run();
     const std::vector<at::Tensor> outputs = moved->Outputs();
     for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
-      if (counted(i)) jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
+      jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
     }
     return jumps;
   };
@@ -180,12 +173,13 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
   }
 }
 
-// Of fractions, which are nudged once, those of this draw; of exact types, every draw of which is, the mean of all.
+// Expected::jumps; of exact types, every draw of which is nudged, the mean of all draws.
 std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
-  if (!given || expected.jumps.empty()) return expected.jumps;
-  drawn_jumps_.resize(expected.jumps.size(), 0);
-  ++draws_;
   std::vector<double> jumps = expected.jumps;
+  jumps.resize(expected.plain.size(), 0);
+  if (!given || expected.nudged.empty()) return jumps;
+  drawn_jumps_.resize(jumps.size(), 0);
+  ++draws_;
   for (std::size_t i = 0; i < jumps.size(); ++i) {
     drawn_jumps_[i] += jumps[i];
     if (!expected.plain[i].is_floating_point() && !expected.plain[i].is_complex()) jumps[i] = drawn_jumps_[i] / draws_;
@@ -226,10 +220,11 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     jumps_.resize(got.size());
     const std::vector<double> jumps = MeanJumps(expected, given);
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const Comparison compared = CompareTensors(
-          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise_[i],
-           At(expected.wide, i), i < expected.jumps.size() ? expected.jumps[i] : 0},
-          verify_rule_);
+      const Comparison compared =
+          CompareTensors({got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i),
+                          problem_.ReductionOf(i), noise_[i], At(expected.wide, i), jumps[i]},
+                         verify_rule_);
+      jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {
         throw Verdict{"VERDICT_UNMEASURABLE",
                       "rounding decides most of " + Output(i, got.size()) +

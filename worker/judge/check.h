@@ -105,8 +105,7 @@ class Check {
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;
   std::vector<Jumps> jumps_;
-  // Of outputs of exact types, over the draws of GIVEN: the sum of Expected::jumps, and of how many draws.
-  std::vector<double> drawn_jumps_;
+  std::vector<double> drawn_jumps_;  // of each output: the sum of Expected::jumps over the draws of GIVEN
   int draws_ = 0;
   std::vector<double> first_claims_;
 };

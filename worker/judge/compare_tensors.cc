@@ -109,10 +109,6 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
       input.noise.ties = std::max(0.0, share - input.noise.unstable);
     }
     input.noise.unstable = std::max(input.noise.unstable, tensors.jumps);
-    // What is made of whole numbers no nudge moves, and the reference's own roundings decide some of it: what comes out
-    // otherwise in float64, where it is little.
-    const double own = static_cast<double>(Count(tensors.high.ne(reference))) / static_cast<double>(reference.numel());
-    if (own <= kMostOwnJumps) input.noise.ties = std::max(input.noise.ties, own);
   }
   return Compare(input, rule);
 }
