@@ -152,8 +152,9 @@ std::string ChatRequestBody(const std::vector<Message>& messages, const Completi
 
 absl::StatusOr<Completion> ParseChatResponse(const HttpResponse& response, const CompletionParams& params,
                                              size_t prompt_bytes, Rejection* rejection) {
-  const auto nonsense = [&](absl::string_view what) {
-    *rejection = {absl::DataLossError(what), false};
+  // `again`: the same request may well be answered the next time.
+  const auto nonsense = [&](absl::string_view what, bool again = false) {
+    *rejection = {absl::DataLossError(what), again};
     return rejection->status;
   };
   const json body = Parsed(response.body);
@@ -175,11 +176,11 @@ absl::StatusOr<Completion> ParseChatResponse(const HttpResponse& response, const
     return rejection->status;
   }
   if (choices == nullptr || !choices->is_array() || choices->empty()) {
-    return nonsense("the server's answer has no choices");
+    return nonsense("the server's answer has no choices", true);
   }
   const json* message = Member(choices->front(), "message");
   if (message == nullptr || !message->is_object())
-    return nonsense("the server's answer has a choice without a message");
+    return nonsense("the server's answer has a choice without a message", true);
 
   Completion out;
   out.text = ContentText(Member(*message, "content"));
@@ -192,7 +193,7 @@ absl::StatusOr<Completion> ParseChatResponse(const HttpResponse& response, const
     if (out.truncated) {
       return nonsense("the model reached its token limit before it wrote anything; raise --llm-max-output-tokens");
     }
-    return nonsense(absl::StrCat("the model's answer is empty (finish_reason '", OneLine(finish, 40), "')"));
+    return nonsense(absl::StrCat("the model's answer is empty (finish_reason '", OneLine(finish, 40), "')"), true);
   }
   out.model = OneLine(Text(Member(body, "model")), 200);
   if (out.model.empty()) out.model = params.model;

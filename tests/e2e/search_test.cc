@@ -222,7 +222,7 @@ TEST_CASE("A model that the user names gets the key and nobody else does, and wh
 TEST_CASE("A model that talks nonsense fails the search with what it said, and resume asks it anew", "[search]") {
   Scene scene;
   HttpServer server;
-  server.Queue({.body = "{\"choices\": []}"});
+  server.Queue({.body = "<html>Not here</html>"});
   Model model(&server);  // makes sense from then on
   scene.environment()["OPENAI_API_KEY"] = kKey;
   const std::string recording = scene.Path("run.jsonl");
@@ -233,7 +233,7 @@ TEST_CASE("A model that talks nonsense fails the search with what it said, and r
   const json document = json::parse(failed.out, nullptr, false);
   REQUIRE(document.is_object());
   CHECK(document["state"] == "FAILED");
-  CHECK(Contains(document["state_reason"], "no choices"));
+  CHECK(Contains(document["state_reason"], "no JSON object"));
   CHECK(Contains(failed.err, "no model gave an answer"));
   // What resume wants is said with the flags that give it, and then it goes on.
   const std::string job = document["job"];

@@ -220,6 +220,27 @@ TEST_CASE("A connection that is closed or cut off in the body is tried again", "
   CHECK(done->attempts == 2);
 }
 
+TEST_CASE("An answer with nothing in it is asked for again, and not for ever", "[llm]") {
+  Bench bench;
+  bench.settings.max_attempts = 3;
+  const std::string empty = "{\"choices\": []}";
+  SECTION("once") {
+    bench.server.Queue({.body = empty});
+    bench.server.Queue(ChatReply("second time"));
+    absl::StatusOr<Completion> done = bench.Ask();
+    REQUIRE(done.ok());
+    CHECK(done->text == "second time");
+    CHECK(done->attempts == 2);
+  }
+  SECTION("always") {
+    bench.server.Handle([&](const auto&) { return HttpReply{.body = empty}; });
+    const absl::Status status = bench.Ask().status();
+    CHECK(status.code() == absl::StatusCode::kDataLoss);
+    CHECK(status.message().find("no choices") != absl::string_view::npos);
+    CHECK(bench.server.requests().size() == 3);
+  }
+}
+
 TEST_CASE("A server that is not there is an outage", "[llm]") {
   Bench bench;
   bench.settings.max_attempts = 2;
