@@ -311,13 +311,14 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
       // A defect stands out of the other errors; a coarser type makes all of them alike.
       constexpr double kAlike = 12, kCoarse = 1e-2;
       if (!rms_ok && rms_error <= kCoarse * rms && errors.max_abs <= kAlike * rms_error) {
-        result->why += ", all of them about alike, as if the work had been done in a lower precision";
+        result->why +=
+            ", all of them about alike, as by work in a lower precision or by a constant that is slightly off";
       }
     } else if (!rms_ok) {
       std::snprintf(
           text, sizeof text,
           "the rms error is %.3g of the output's rms, and %.3g is allowed: every element is close, but all of "
-          "them together are off as if the work had been done in a lower precision",
+          "them together are off as by work in a lower precision or by a constant that is slightly off",
           result->scaled_error, result->scaled_allowed);
       result->why = text;
       result->mismatched = errors.outliers;
