@@ -145,7 +145,7 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
   const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = few ? 0x1p-11 : 0x1p-14;
   constexpr double kMissed = 4;
   constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
-  if (expected->nudged.empty() || problem_.double_seconds > kMostSeconds) return;
+  if (expected->nudged.empty() || problem_.continuous || problem_.double_seconds > kMostSeconds) return;
   const auto count = [&](double size) {
     std::vector<double> jumps(expected->high.size(), 0);
     const auto moved = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);

@@ -400,6 +400,7 @@ class Judge {
       TraceResult trace = Trace(reference, leaves);
       problem_.reduction = trace.reduction;
       problem_.reductions = trace.reductions;
+      problem_.continuous = trace.continuous;
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

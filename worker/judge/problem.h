@@ -16,6 +16,7 @@ struct LoadedProblem {
   double reduction = 1;            // longest reduction in the graph
   std::vector<double> reductions;  // of those that lead to each output; empty where that is not known
   double ReductionOf(std::size_t output) const { return output < reductions.size() ? reductions[output] : reduction; }
+  bool continuous = false;       // no thresholds, indices or poles in its graph, as far as that is known
   double reference_seconds = 0;  // one warm eager call
   double draw_seconds = 0;       // one draw of the inputs
   double double_seconds = -1;    // one float64 evaluation; negative = not to be had
