@@ -378,14 +378,14 @@ class Parser {
     CalibrateCommand& c = values_.calibrate;
     CLI::App* command = Command(
         &app_, "calibrate", "Measure how finely a device's times tell kernels apart, and what the device can do",
-        "  grove calibrate                             some three minutes, kept by the worker until something changes\n"
+        "  grove calibrate                             some five minutes, kept by the worker until something changes\n"
         "  grove --coordinator farm:7433 calibrate --worker box-2 --runs 100",
         [this](const Context& context) { return RunCalibrate(context, values_.calibrate); });
     command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda")->type_name("DEVICE");
     command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
         ->type_name("WORKER");
     Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 40)"), 1, 1000);
-    BoundReal(command->add_option("--max-seconds", c.max_seconds, "Stop then, with fewer runs (default 240)")
+    BoundReal(command->add_option("--max-seconds", c.max_seconds, "Stop then, with fewer runs (default 420)")
                   ->type_name("SECONDS"),
               1, 3600);
     command->add_flag("--detach", c.detach, "Submit, print the job's id and return");

@@ -59,6 +59,7 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
     pool_.push_back(Draw());
     Learn(pool_[0], pool_[1]);
   }
+  bool queued = false;
   for (std::size_t set : sets) {
     if (cheap || !keep) {  // (without room there are no others)
       Store(set, Draw());
@@ -67,8 +68,8 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
     const auto begin = Clock::now();
     if (fresh_ && fresh_spent_ < kMostDrawing) {
       Store(set, Draw());
-      ops_.Synchronize();
       fresh_spent_ += Since(begin);
+      queued = true;
       continue;
     }
     const double budget = std::max(Since(begin_) / 3, 0.05) - draw_spent_;
@@ -86,6 +87,10 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
       StoreVaried(set, pool_[random_.Below(pool_.size())]);
     }
   }
+  if (!queued) return;
+  const auto begin = Clock::now();
+  ops_.Synchronize();
+  fresh_spent_ += Since(begin);
 }
 
 // Whether get_inputs() gives the same whatever the seed (it seeds itself): then draws are no new values, and what was

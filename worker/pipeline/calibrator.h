@@ -12,7 +12,7 @@
 namespace grove::worker {
 
 inline constexpr int kCalibrationRuns = 40;
-inline constexpr absl::Duration kCalibrationTime = absl::Seconds(240);
+inline constexpr absl::Duration kCalibrationTime = absl::Seconds(420);
 inline constexpr double kPlantedSlowdown = 0.02;
 
 struct CalibrationHost {
