@@ -171,7 +171,8 @@ class World {
     }
     if (std::get_if<WriteKernel>(&action)) {
       if (Chance(trouble_ * 0.4)) return Tell(policy, [key](Policy* p) { p->TellKernelFailed(key); });
-      v1::KernelNode kernel = Kernel("j/k" + std::to_string(kernels_++), kernels_ > 3 && Chance(0.1) ? "j/k0" : "");
+      const std::string id = "j/k" + std::to_string(kernels_++);
+      v1::KernelNode kernel = Kernel(id, kernels_ > 3 && Chance(0.1) ? "j/k0" : "");
       return Tell(policy, [key, kernel](Policy* p) { p->TellKernel(key, kernel); });
     }
     if (auto* evaluate = std::get_if<EvaluateKernel>(&action)) {
