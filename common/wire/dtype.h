@@ -17,6 +17,7 @@ struct DType {
   std::uint8_t dlpack_code;  // DLDataTypeCode
   std::uint8_t bits;         // of one element
   std::size_t bytes() const { return bits / 8; }
+  bool exact() const { return kind == DTypeKind::kBool || kind == DTypeKind::kInt || kind == DTypeKind::kUint; }
 };
 
 // By torch's short name; nothing for a name that is not in the table.

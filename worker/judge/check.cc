@@ -26,10 +26,8 @@ std::string Unwritten(const at::Tensor& got) {
 }
 
 bool HasExact(const Slot& slot) {
-  return std::any_of(slot.out.places.begin(), slot.out.places.end(), [](const Place& place) {
-    return place.type.kind == wire::DTypeKind::kBool || place.type.kind == wire::DTypeKind::kInt ||
-           place.type.kind == wire::DTypeKind::kUint;
-  });
+  return std::any_of(slot.out.places.begin(), slot.out.places.end(),
+                     [](const Place& place) { return place.type.exact(); });
 }
 
 // Of an evaluation's whole time: further distributions are not begun beyond this.

@@ -230,14 +230,9 @@ void QueueRow(const ComparedRow& row, std::int64_t n, int blocks, RowTally* part
   Check(cudaGetLastError());
 }
 
-bool Exact(const wire::DType& type) {
-  return type.kind == wire::DTypeKind::kBool || type.kind == wire::DTypeKind::kInt ||
-         type.kind == wire::DTypeKind::kUint;
-}
-
 // Numbers of a row: parts of complex ones, bytes of exact ones.
 std::int64_t Parts(const ComparedRow& row) {
-  if (Exact(row.type)) return row.elements * static_cast<std::int64_t>(row.type.bytes());
+  if (row.type.exact()) return row.elements * static_cast<std::int64_t>(row.type.bytes());
   return row.type.kind == wire::DTypeKind::kComplex ? 2 * row.elements : row.elements;
 }
 
@@ -265,7 +260,7 @@ std::vector<RowError> RowErrorsOnGpu(const std::vector<ComparedRow>& rows) {
     const ComparedRow& row = rows[i];
     const std::int64_t n = Parts(row);
     const int bits = row.type.kind == wire::DTypeKind::kComplex ? row.type.bits / 2 : row.type.bits;
-    if (Exact(row.type)) {
+    if (row.type.exact()) {
       QueueRow<unsigned char>(row, n, blocks[i], next);
     } else if (row.type.kind == wire::DTypeKind::kBfloat) {
       QueueRow<__nv_bfloat16>(row, n, blocks[i], next);
@@ -288,7 +283,7 @@ std::vector<RowError> RowErrorsOnGpu(const std::vector<ComparedRow>& rows) {
     RowError error;
     if (tally.undefined > 0) {
       error.largest = error.rms = std::nan("");
-    } else if (Exact(rows[i].type)) {
+    } else if (rows[i].type.exact()) {
       error.largest = error.rms = tally.largest;
     } else {
       const double scale = std::sqrt(tally.expected_squares / n), unit = scale == 0 ? 1 : scale;

@@ -22,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "worker/judge/continuity.h"
 #include "worker/judge/evaluation.h"
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
@@ -400,7 +401,7 @@ class Judge {
       TraceResult trace = Trace(reference, leaves);
       problem_.reduction = trace.reduction;
       problem_.reductions = trace.reductions;
-      problem_.continuous = trace.continuous;
+      problem_.continuous = Continuous(trace.graph);
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

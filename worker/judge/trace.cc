@@ -10,7 +10,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 #include "worker/judge/tensor_type.h"
@@ -322,107 +321,6 @@ class GraphReader {
   std::size_t next_ = 0;
 };
 
-// Operations without jumps: a small change of their inputs is a small change of the result. Poles count as jumps.
-bool Continuous(const nlohmann::json& graph) {
-  static const std::set<std::string> kNames = {"abs",
-                                               "adaptive_avg_pool1d",
-                                               "adaptive_avg_pool2d",
-                                               "adaptive_avg_pool3d",
-                                               "add",
-                                               "addmm",
-                                               "amax",
-                                               "amin",
-                                               "avg_pool1d",
-                                               "avg_pool2d",
-                                               "avg_pool3d",
-                                               "baddbmm",
-                                               "batch_norm",
-                                               "bmm",
-                                               "cat",
-                                               "celu",
-                                               "chunk",
-                                               "clamp",
-                                               "clamp_max",
-                                               "clamp_min",
-                                               "conv1d",
-                                               "conv2d",
-                                               "conv3d",
-                                               "conv_transpose1d",
-                                               "conv_transpose2d",
-                                               "cos",
-                                               "cumsum",
-                                               "conv_transpose3d",
-                                               "dropout",
-                                               "einsum",
-                                               "elu",
-                                               "exp",
-                                               "expand",
-                                               "flatten",
-                                               "gelu",
-                                               "group_norm",
-                                               "hardsigmoid",
-                                               "hardswish",
-                                               "hardtanh",
-                                               "instance_norm",
-                                               "layer_norm",
-                                               "leaky_relu",
-                                               "linear",
-                                               "log_sigmoid",
-                                               "log_softmax",
-                                               "logsumexp",
-                                               "matmul",
-                                               "max_pool1d",
-                                               "max_pool2d",
-                                               "max_pool3d",
-                                               "maximum",
-                                               "mean",
-                                               "minimum",
-                                               "mish",
-                                               "mm",
-                                               "mul",
-                                               "mv",
-                                               "neg",
-                                               "permute",
-                                               "prelu",
-                                               "relu",
-                                               "relu6",
-                                               "reshape",
-                                               "select",
-                                               "selu",
-                                               "sigmoid",
-                                               "silu",
-                                               "sin",
-                                               "slice",
-                                               "softmax",
-                                               "softplus",
-                                               "split",
-                                               "square",
-                                               "squeeze",
-                                               "stack",
-                                               "sub",
-                                               "sum",
-                                               "t",
-                                               "tanh",
-                                               "transpose",
-                                               "unbind",
-                                               "unsqueeze",
-                                               "view",
-                                               "_convolution",
-                                               "scaled_dot_product_attention"};
-  for (const auto& operation : graph) {
-    std::string kind = operation.at("kind").get<std::string>();
-    if (kind.rfind("aten::", 0) != 0) return false;
-    kind.erase(0, 6);
-    if (kind.size() > 1 && kind.back() == '_') kind.pop_back();  // in place
-    if (kNames.count(kind) == 0) return false;
-    for (const auto& type : operation.value("output_types", nlohmann::json::array())) {
-      const std::string name = type.value("dtype", "");
-      if (name.rfind("float", 0) != 0 && name.rfind("bfloat", 0) != 0) return false;
-    }
-  }
-  return !graph.empty();
-}
-
 std::string FirstLine(std::string text) {
   if (auto at = text.find('\n'); at != std::string::npos) text.resize(at);
   return text.substr(0, 500);
@@ -463,7 +361,6 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     auto graph = traced.first->graph;
     torch::jit::EliminateDeadCode(graph);
     GraphReader(*graph).Read(leaves.size(), &result);
-    result.continuous = Continuous(result.graph);
   } catch (const std::exception& error) {
     if (begun) {
       try {

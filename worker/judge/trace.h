@@ -15,7 +15,6 @@ struct TraceResult {
   std::string error;                                 // why there is no graph
   double reduction = 1;                              // longest reduction of any operation, for the comparison rule
   std::vector<double> reductions;                    // of those that lead to each output; empty = not known apart
-  bool continuous = false;                           // all of it is known to have no jumps
 };
 
 // Never throws: a reference that cannot be traced is still judged.
