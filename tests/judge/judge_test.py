@@ -443,6 +443,10 @@ def get_init_inputs():
     def test_python_exception_names_itself(self):
         result = self.new(RELU, "return torch.relu(a[0])", "raise ValueError('no such thing')")["result"]
         assert result["verdict"] == "VERDICT_CRASHED" and "no such thing" in result["reason"], result
+        # Some errors end with advice (torch.compile's do), and the words that matter come before it.
+        result = self.new(RELU, "return torch.relu(a[0])", "raise ValueError('no such thing\\n\\nSet THIS for more')")["result"]
+        assert "ValueError: no such thing" in result["reason"] and "Set THIS" not in result["reason"], result
+        assert "Set THIS" in json.dumps(result), result
 
     def test_tolerance_can_be_chosen(self):
         near = RELU_BODY + "for (long i = 0; i < n; ++i) y[i] += 0.005f;"

@@ -13,10 +13,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
@@ -80,6 +82,19 @@ std::string VersionIn(const std::string& text, absl::string_view after) {
   const size_t begin = at + after.size();
   const size_t end = text.find_first_not_of("0123456789.", begin);
   return text.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+// /opt/gcc/bin/g++-13 -> /opt/gcc/bin/gcc-13, where that is there.
+std::string CBeside(const std::string& cxx) {
+  const std::filesystem::path path(cxx);
+  const std::string name = path.filename().string();
+  for (const auto& [plus, plain] : {std::pair<const char*, const char*>{"clang++", "clang"}, {"g++", "gcc"}, {"c++", "cc"}}) {
+    const size_t at = name.find(plus);
+    if (at == std::string::npos) continue;
+    const std::string c = (path.parent_path() / absl::StrReplaceAll(name, {{plus, plain}})).string();
+    if (IsExecutable(c)) return c;
+  }
+  return cxx;
 }
 
 }  // namespace
@@ -176,6 +191,7 @@ absl::StatusOr<Compiler> FindCxx(const std::string& name) {
   if (version.exit_code != 0) {
     return absl::FailedPreconditionError(absl::StrCat(compiler.path, " does not work: ", FirstLine(version.err)));
   }
+  compiler.c_path = CBeside(compiler.path);
   compiler.version = absl::StrCat("g++ ", FirstLine(version.out));
   std::set<std::string> folders = {};
   const std::string real = Resolved(compiler.path);

@@ -2,6 +2,7 @@
 // a sandbox.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,15 @@ namespace grove::device {
 
 struct Compiler {
   std::string path;                  // absolute, links resolved where the real place matters
+  std::string c_path;                // g++: the C compiler beside it; without one, itself
   std::string version;               // "g++ 12.2.0", "nvcc 13.0.88"
   std::vector<std::string> folders;  // outside of /usr that it reads
   std::string home;                  // nvcc: the toolkit's root
+};
+
+// What programs find by their environment: torch.compile and Triton build what they generate.
+struct Tools {
+  std::optional<Compiler> cxx, nvcc;
 };
 
 // `name` is a path or a name on PATH. NOT_FOUND says what to install or which flag to give.

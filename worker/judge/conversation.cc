@@ -29,12 +29,21 @@ std::string Seconds(double value) {
   return text;
 }
 
-// A traceback says what went wrong in its last line; other texts have one line.
+// A traceback says what went wrong in the line behind its last frame (torch adds advice behind that); other texts have
+// one line.
 std::string LastLine(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.find("Traceback") == std::string::npos) return text;
-  auto at = text.rfind('\n');
-  return at == std::string::npos ? text : text.substr(at + 1);
+  auto at = text.rfind("\n  File \"");
+  if (at == std::string::npos) {
+    if (text.find("Traceback") == std::string::npos) return text;
+    at = text.rfind('\n');
+    return at == std::string::npos ? text : text.substr(at + 1);
+  }
+  // The frame's own lines are indented: its place, its source, marks below it.
+  do {
+    at = text.find('\n', at + 1);
+  } while (at != std::string::npos && at + 1 < text.size() && text[at + 1] == ' ');
+  return at == std::string::npos ? text : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ sandbox::Bounds CandidateBounds(const v1::Limits& limits) {
   return bounds;
 }
 
-std::vector<std::string> ProgramEnvironment(bool cuda, int threads) {
+std::vector<std::string> ProgramEnvironment(bool cuda, int threads, const device::Tools& tools) {
   std::vector<std::string> env = {"HOME=/tmp",
                                   "TMPDIR=/tmp",
                                   "USER=grove",
@@ -46,10 +46,13 @@ std::vector<std::string> ProgramEnvironment(bool cuda, int threads) {
   std::string path = "/usr/local/bin:/usr/bin:/bin";
   if (cuda) {
     // Triton and torch.compile look for the toolkit by these.
-    for (const char* name : {"CUDA_HOME", "CUDA_PATH", "TRITON_PTXAS_PATH"}) {
-      if (const char* value = getenv(name); value != nullptr) env.push_back(absl::StrCat(name, "=", value));
+    const std::string home = tools.nvcc.has_value() ? tools.nvcc->home : "/usr/local/cuda";
+    env.push_back(absl::StrCat("CUDA_HOME=", home));
+    env.push_back(absl::StrCat("CUDA_PATH=", home));
+    if (const char* ptxas = getenv("TRITON_PTXAS_PATH"); ptxas != nullptr) {
+      env.push_back(absl::StrCat("TRITON_PTXAS_PATH=", ptxas));
     }
-    path = absl::StrCat("/usr/local/cuda/bin:", path);
+    path = absl::StrCat(home, "/bin:", path);
     // A kernel is loaded whole when its object is, and not at its first, timed, launch.
     env.push_back("CUDA_MODULE_LOADING=EAGER");
     env.push_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -57,10 +60,10 @@ std::vector<std::string> ProgramEnvironment(bool cuda, int threads) {
   if (const char* libraries = getenv("LD_LIBRARY_PATH"); libraries != nullptr) {
     env.push_back(absl::StrCat("LD_LIBRARY_PATH=", libraries));
   }
-  if (const char* cxx = getenv("CXX"); cxx != nullptr) {
-    env.push_back(absl::StrCat("CXX=", cxx));
-    env.push_back(absl::StrCat("CC=", cxx));
-    path = absl::StrCat(std::filesystem::path(cxx).parent_path().string(), ":", path);
+  if (tools.cxx.has_value()) {
+    env.push_back(absl::StrCat("CXX=", tools.cxx->path));
+    env.push_back(absl::StrCat("CC=", tools.cxx->c_path));
+    path = absl::StrCat(std::filesystem::path(tools.cxx->path).parent_path().string(), ":", path);
   }
   env.push_back(absl::StrCat("PATH=", path));
   return env;
@@ -83,7 +86,7 @@ absl::StatusOr<PreparedCandidate> StartCandidate(const CandidateConfig& config, 
     spec.argv.push_back(a);
   }
   const bool cuda = config.device_argument != "cpu";
-  spec.env = ProgramEnvironment(cuda, config.threads);
+  spec.env = ProgramEnvironment(cuda, config.threads, config.tools);
   spec.read_only = {program};
   spec.devices = config.device_nodes;
   spec.identity = python;

@@ -27,6 +27,7 @@ struct CandidateConfig {
   std::shared_ptr<sandbox::SandboxHost> host;
   std::string native_program, python_script, python;  // paths; empty = not available
   std::vector<std::string> python_folders;
+  device::Tools tools;
   std::vector<std::string> device_nodes;
   std::string device_argument;
   int threads = 1;
@@ -88,7 +89,8 @@ class CandidatePool {
 // Bounds of a candidate's sandbox from its limits.
 sandbox::Bounds CandidateBounds(const v1::Limits& limits);
 
-// "PATH=...", HOME and the like for judge and candidates.
-std::vector<std::string> ProgramEnvironment(bool cuda, int threads);
+// "PATH=...", HOME and the like for judge and candidates. CC, CXX and CUDA_HOME name the tools that were found, which
+// their sandboxes show; what these variables say outside may lie anywhere.
+std::vector<std::string> ProgramEnvironment(bool cuda, int threads, const device::Tools& tools);
 
 }  // namespace grove::worker

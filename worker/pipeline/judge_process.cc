@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
     spec.argv.push_back("--python");
     spec.argv.push_back(config.python);
   }
-  spec.env = ProgramEnvironment(config.device_argument != "cpu", config.threads);
+  spec.env = ProgramEnvironment(config.device_argument != "cpu", config.threads, config.tools);
   spec.read_only = config.read_only;
   spec.devices = config.device_nodes;
   spec.identity = true;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/wire/channel.h"
 #include "grove/v1/types.pb.h"
+#include "worker/device/toolchain.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace grove::worker {
@@ -21,6 +22,7 @@ struct JudgeConfig {
   std::string program;  // grove-judge
   std::string python;   // may be empty: native problems need none
   std::vector<std::string> read_only;
+  device::Tools tools;
   std::vector<std::string> device_nodes;
   std::string device_argument;
   int threads = 1;

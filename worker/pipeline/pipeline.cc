@@ -362,6 +362,7 @@ absl::Status PipelineImpl::Init() {
     judge_config_.python = python->path;
     judge_config_.read_only.insert(judge_config_.read_only.end(), python->folders.begin(), python->folders.end());
   }
+  judge_config_.tools = candidates.tools = {builder.cxx, builder.nvcc};
   if (builder.cxx.has_value()) {
     // torch.compile and Triton build what they generate; the judge's baselines and Python candidates need a compiler.
     judge_config_.read_only.insert(judge_config_.read_only.end(), builder.cxx->folders.begin(),
