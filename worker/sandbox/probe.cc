@@ -138,6 +138,7 @@ void Deny(int host_pid) {
   Expect("seccomp", "open_by_handle_at", EPERM, [&] { return syscall(SYS_open_by_handle_at, -1, nullptr, 0); });
   Expect("seccomp", "personality", EPERM, [&] { return syscall(SYS_personality, 0x0040000); });
   Expect("seccomp", "personality-of-two", EPERM, [&] { return syscall(SYS_personality, 0x0440000); });
+  Expect("seccomp", "x32", ENOSYS, [&] { return syscall(SYS_unshare | 0x40000000, CLONE_NEWUSER); });
   // What must go on working.
   const long memory = syscall(SYS_memfd_create, "probe", 0);
   Report("seccomp", "memfd-works", memory >= 0, 0);

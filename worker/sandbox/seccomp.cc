@@ -129,6 +129,10 @@ class Filter {
 absl::StatusOr<int> CompileSeccompFilter(bool loopback) {
   Filter filter;
   if (!filter.ok()) return absl::InternalError("libseccomp could not start a filter");
+  // Calls of the 32-bit tables and of x32, as on a kernel that has none.
+  if (seccomp_attr_set(filter.context(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) != 0) {
+    return absl::InternalError("libseccomp took no action for calls of another architecture");
+  }
   for (const char* name : kDenied) filter.Deny(name, EPERM);
   // clone3 takes its flags in memory, which a filter cannot read. glibc falls back to clone on ENOSYS.
   filter.Deny("clone3", ENOSYS);
