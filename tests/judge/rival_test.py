@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -83,14 +84,16 @@ class Rivals(unittest.TestCase):
                            [end.fileno() for end in ends])
         for end in ends:
             end.close()
-        held = []
+        held, let_go = [], 0
         try:
             while True:
                 answer = judge.channel.receive(180)
                 if answer["type"] == "hold":
                     held.append((answer["who"], answer["held"]))
                     if answer["held"]:
-                        judge.channel.send({"type": "held", "id": answer["id"], "ok": True})
+                        judge.channel.send({"type": "held", "id": answer["id"], "ok": True, "let_go_ns": let_go})
+                    else:
+                        let_go = time.monotonic_ns()
                 elif answer["type"] != "progress":
                     break
         finally:

@@ -48,7 +48,7 @@ std::string LastLine(std::string text) {
 
 }  // namespace
 
-Conversation::Conversation(wire::Channel channel, const ConversationLimits& limits, std::function<bool(bool)> hold)
+Conversation::Conversation(wire::Channel channel, const ConversationLimits& limits, judge::Hold hold)
     : channel_(std::move(channel)),
       limits_(limits),
       hold_(std::move(hold)),
@@ -150,12 +150,14 @@ void Conversation::Send(const json& body, std::span<const int> fds) {
   ReceiveWithin("nothing", 1.0, "call_wall_seconds", limits_.call_wall);
 }
 
-void Conversation::Hold() {
+void Conversation::HoldStill() {
   if (!hold_ || held_) return;
-  if (!hold_(true)) {
+  const Held held = hold_(true);
+  if (!held.ok) {
     throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
   }
   held_ = true;
+  let_go_ = held.let_go;
 }
 
 void Conversation::LetGo() {
@@ -166,7 +168,7 @@ void Conversation::LetGo() {
 void Conversation::HoldBetweenRuns(bool on) {
   holding_ = on;
   if (on) {
-    Hold();
+    HoldStill();
   } else {
     LetGo();
   }
@@ -196,7 +198,7 @@ Reply Conversation::Run(const std::vector<std::size_t>& slots, const char* store
   json body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
   Reply reply;
   reply.wall = Since(begin);
-  if (holding_) Hold();
+  if (holding_) HoldStill();
   if (look_) look_();
   TakeClaims(body, slots.size(), &reply);
   if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
@@ -216,14 +218,23 @@ void Conversation::RunProfiled(const std::vector<std::size_t>& slots) {
 }
 
 // From the request until the answer has come and `drained` has returned.
-double Conversation::Ask(const json& request, std::size_t calls, const std::function<void()>& drained, json* body) {
-  const auto begin = Clock::now();
+Conversation::Span Conversation::Ask(const json& request, std::size_t calls, const std::function<void()>& drained,
+                                     json* body, const char* answer) {
+  Span span;
+  span.begin = Clock::now();
   Send(request);
   LetGo();
   const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(calls, 1));
-  *body = ReceiveWithin("done", limit, "call_wall_seconds", limits_.call_wall);
+  *body = ReceiveWithin(answer, limit, "call_wall_seconds", limits_.call_wall);
   if (drained) drained();
-  return Since(begin);
+  span.end = Clock::now();
+  return span;
+}
+
+double Conversation::Took(const Span& span) {
+  if (holding_) HoldStill();
+  const auto begin = held_ && let_go_ >= span.begin && let_go_ <= span.end ? let_go_ : span.begin;
+  return std::chrono::duration<double>(span.end - begin).count();
 }
 
 double Conversation::Practise(std::size_t calls, std::size_t like, const std::function<void()>& drained,
@@ -231,19 +242,12 @@ double Conversation::Practise(std::size_t calls, std::size_t like, const std::fu
   json request{{"type", "run"}, {"slots", json::array()}, {"store", "later"}, {"practice", calls}}, body;
   if (!results.empty()) request["results"] = results;
   if (like > 0) request["filling"] = Filling(like);
-  const double seconds = Ask(request, calls, drained, &body);
-  if (holding_) Hold();
-  return seconds;
+  return Took(Ask(request, calls, drained, &body));
 }
 
 double Conversation::PractiseStoring(std::size_t like) {
-  const auto begin = Clock::now();
-  Send({{"type", "store"}, {"slots", Filling(like)}, {"practice", true}});
-  LetGo();
-  Receive("stored");
-  const double seconds = Since(begin);
-  if (holding_) Hold();
-  return seconds;
+  json body;
+  return Took(Ask({{"type", "store"}, {"slots", Filling(like)}, {"practice", true}}, 1, nullptr, &body, "stored"));
 }
 
 Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t like,
@@ -251,23 +255,18 @@ Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t 
   json request{{"type", "run"}, {"slots", slots}, {"store", "later"}}, body;
   if (like > slots.size()) request["filling"] = Filling(like - slots.size());
   Reply reply;
-  reply.wall = Ask(request, slots.size(), drained, &body);
+  const Span span = Ask(request, slots.size(), drained, &body);
   if (at_once) at_once();
-  if (holding_) Hold();
+  reply.wall = Took(span);
   TakeClaims(body, slots.size(), &reply);
   return reply;
 }
 
 Reply Conversation::Store(const std::vector<std::size_t>& slots) {
   const json request{{"type", "store"}, {"slots", slots}};
-  const auto begin = Clock::now();
-  Send(request);
-  LetGo();
-  const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(slots.size(), 1));
-  json body = ReceiveWithin("stored", limit, "call_wall_seconds", limits_.call_wall);
+  json body;
   Reply reply;
-  reply.wall = Since(begin);
-  if (holding_) Hold();
+  reply.wall = Took(Ask(request, slots.size(), nullptr, &body, "stored"));
   if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
   return reply;
 }

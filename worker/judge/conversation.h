@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/wire/channel.h"
+#include "worker/judge/hold.h"
 #include "worker/judge/verdict.h"
 
 namespace grove::judge {
@@ -25,13 +26,13 @@ struct Reply {
   std::vector<double> claims;  // seconds; the candidate's own words
   nlohmann::json outputs;      // Python candidates: type, shape and device of what forward returned
   nlohmann::json work;         // observed runs: a WorkReport (observation.h); null where nothing was observed
-  double wall = 0;             // seconds from request to answer, on the judge's clock
+  double wall = 0;             // seconds from when it was let go to its answer, on the judge's clock
 };
 
 class Conversation {
  public:
-  // `hold` stops every process and thread of this candidate, or lets it go on; empty where that cannot be done.
-  Conversation(wire::Channel channel, const ConversationLimits& limits, std::function<bool(bool held)> hold);
+  // `hold`: empty where this candidate cannot be held.
+  Conversation(wire::Channel channel, const ConversationLimits& limits, Hold hold);
 
   // Where this candidate is: "load", "open", "check", "time". Named in every fault.
   void SetStage(std::string stage) { stage_ = std::move(stage); }
@@ -47,11 +48,11 @@ class Conversation {
   Reply Run(const std::vector<std::size_t>& slots, const char* store, bool observe = false);
   // The same, marked by the candidate for a profiler that watches its process.
   void RunProfiled(const std::vector<std::size_t>& slots);
-  // The same, timed. The clock runs from the request until `drained` comes back, which is called at the answer and
-  // waits for the device; then, before the candidate is held again, `at_once` is called: whatever still runs there by
-  // stealth is to find nothing to work on. A Python candidate keeps what forward returned for Store.
-  // `like`: the request is as long as that of a run of so many calls, whatever it asks for: an empty run that costs
-  // what asking for a full one does.
+  // The same, timed. The clock runs from when the candidate is let go (where it is not held, from the request) until
+  // `drained` comes back, which is called at the answer and waits for the device; then, before the candidate is held
+  // again, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python candidate
+  // keeps what forward returned for Store. `like`: the request is as long as that of a run of so many calls, whatever
+  // it asks for: an empty run that costs what asking for a full one does.
   Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const std::function<void()>& drained,
                  const std::function<void()>& at_once);
   // The same with so many calls of a program of the candidate's process own, which it runs only before the candidate's
@@ -86,18 +87,24 @@ class Conversation {
   void TakeClaims(const nlohmann::json& body, std::size_t calls, Reply* reply) const;
   [[noreturn]] void Fail(const nlohmann::json& body) const;
   std::string Doing() const;
-  double Ask(const nlohmann::json& request, std::size_t calls, const std::function<void()>& drained,
-             nlohmann::json* body);
-  void Hold();
+  struct Span {
+    std::chrono::steady_clock::time_point begin, end;
+  };
+  Span Ask(const nlohmann::json& request, std::size_t calls, const std::function<void()>& drained, nlohmann::json* body,
+           const char* answer = "done");
+  // Seconds of a span in which the candidate was let go, once it is held again where it is to be.
+  double Took(const Span& span);
+  void HoldStill();
   void LetGo();
 
   wire::Channel channel_;
   ConversationLimits limits_;
-  std::function<bool(bool)> hold_;
+  Hold hold_;
   std::function<void()> look_;
   std::chrono::steady_clock::time_point deadline_;
   std::string stage_ = "load";
-  bool holding_ = false, held_ = false;  // between runs it is held; it stands now
+  bool holding_ = false, held_ = false;           // between runs it is held; it stands now
+  std::chrono::steady_clock::time_point let_go_;  // the last time, as the worker says
   int processor_ = -1;
 };
 

@@ -432,12 +432,12 @@ class Judge {
       const std::string kind = body.at("candidate").value("kind", "native");
       EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
       const bool can_hold = body.value("can_hold", false);
-      if (can_hold) settings.hold = [this, &id](bool held) { return Hold(id, "candidate", held); };
+      if (can_hold) settings.hold = [this, &id](bool held) { return HoldStill(id, "candidate", held); };
       if (body.value("can_watch", false)) settings.watch = [this, &id](bool on) { return Watch(id, on); };
       if (rival) {
         settings.rival = true;
         settings.rival_python = body.at("rival").value("kind", "native") == "python";
-        if (can_hold) settings.hold_rival = [this, &id](bool held) { return Hold(id, "rival", held); };
+        if (can_hold) settings.hold_rival = [this, &id](bool held) { return HoldStill(id, "rival", held); };
         settings.settle_width = kRivalSettleWidth;
       }
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
@@ -489,14 +489,16 @@ class Judge {
   }
 
   // The worker holds or lets go one of the candidates of evaluation `id`. Only holding is answered.
-  bool Hold(const json& id, const char* who, bool held) {
+  Held HoldStill(const json& id, const char* who, bool held) {
     Say({{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}});
-    if (!held) return true;
+    if (!held) return {true, {}};
     auto received = channel_.Receive(std::chrono::seconds(10));
     if (!received.ok() || received.message.body.value("type", "") != "held") {
       throw std::runtime_error("the worker did not hold the candidate: " + received.error);
     }
-    return received.message.body.value("ok", false);
+    const json& body = received.message.body;
+    return {body.value("ok", false),
+            Clock::time_point(std::chrono::nanoseconds(body.value("let_go_ns", std::int64_t{0})))};
   }
 
   // The worker begins to look at what the candidate of evaluation `id` runs, or ends it; then whether it saw enough.

@@ -9,6 +9,7 @@
 
 #include "worker/judge/compare.h"
 #include "worker/judge/distributions.h"
+#include "worker/judge/hold.h"
 
 namespace grove::judge {
 
@@ -33,14 +34,12 @@ struct EvaluationSettings {
   int min_samples = 10, max_samples = 500;
   double call_wall = 10, run_wall = 120;
   double device_memory = 0;  // bytes that the candidate (with its rival) may hold on a GPU; 0 = any
-  // Stops every process and thread of the candidate (returns once it stands) or lets it go on (returns at once). False
-  // when that failed; empty where it cannot be done.
-  std::function<bool(bool held)> hold;
+  Hold hold;                 // empty where it cannot be done
   // Another candidate to be timed against, in a process of its own: BASELINE_RIVAL.
   bool rival = false, rival_python = false;
-  std::function<bool(bool held)> hold_rival;
-  // Sampling may stop early once every interval is narrower than this share of its ratio. Who wants it finer gets longer
-  // runs.
+  Hold hold_rival;
+  // Sampling may stop early once every interval is narrower than this share of its ratio. Who wants it finer gets
+  // longer runs.
   double settle_width = 0.02;
 };
 

@@ -249,8 +249,9 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
   storing_ = each * static_cast<double>(bytes) / static_cast<double>(sets);
 }
 
-double CandidateSide::Asking(double empty, double run) const {
-  return asking_ + std::min({empty - empty_before_, kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run});
+double CandidateSide::Asking(double empty, double implied, double run) const {
+  const double dearer = std::max(empty - empty_before_, implied > 0 ? implied - asking_ : -asking_);
+  return asking_ + std::min({dearer, kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run});
 }
 
 double CandidateSide::AskingError(const std::vector<double>& empty) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -104,6 +105,14 @@ class Timing {
   };
   Times CallTimes(const Series& series, double asking) const;
   double Asking() const;  // of the candidate's runs, as it is known now
+  // What the candidate's runs of K and of K/2 calls say that asking costs, with its standard error. Too few runs: an
+  // infinite error.
+  struct Implied {
+    double seconds = 0, error = std::numeric_limits<double>::infinity();
+  };
+  Implied ImpliedAsking() const;
+  // The same where it is used: beyond `plain`, what was learnt before the load.
+  std::optional<Implied> DearerThan(double plain) const;
   double AskingShare(const Series& series, double asking, double empty) const;
   double EmptyOf(const Series& series) const;
   void CheckClaims(double asking);

@@ -112,6 +112,7 @@ JudgeAnswer JudgeProcess::Died(const std::string& what) {
 
 JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
                                 const Cancelled& cancelled, const Contestant* candidate, const Contestant* rival) {
+  std::chrono::steady_clock::time_point let_go;  // whichever of the two it was
   for (;;) {
     if (cancelled && cancelled()) {
       broken_ = true;  // whatever it says from now on belongs to a request that nobody waits for
@@ -142,9 +143,16 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
     if (type == "hold" && candidate != nullptr && candidate->hold) {
       const bool held = body.value("held", nlohmann::json(false)) == true;
       const Contestant* who = TextOf(body, "who") == "rival" ? rival : candidate;
+      // Nothing of it runs before this. Letting go is not answered: the judge waits for the candidate's own answer, and
+      // hears of the moment when it has it held again.
+      if (!held) let_go = std::chrono::steady_clock::now();
       const bool done = who != nullptr && who->hold && who->hold(held);
-      // Letting go is not answered: the judge's clock runs, and it waits for the candidate's own answer.
-      if (held && channel_.Send({{"type", "held"}, {"id", id}, {"ok", done}})) return Died("the judge took no answer");
+      if (held && channel_.Send({{"type", "held"},
+                                 {"id", id},
+                                 {"ok", done},
+                                 {"let_go_ns", std::chrono::nanoseconds(let_go.time_since_epoch()).count()}})) {
+        return Died("the judge took no answer");
+      }
       if (held) channel_.SpinFor(spin_);  // until it is let go, which is soon
       continue;
     }
