@@ -165,13 +165,9 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
   const v1::Calibration& c = calibrated.calibration();
   std::string out = absl::StrCat(style.Bold(DeviceLine(calibrated.device())), "  worker ", OneLine(calibrated.worker()),
                                  ", ", FormatSeconds(c.seconds()), "\n");
-  absl::StrAppend(&out, Field("resolution", absl::StrCat(style.Bold(FormatPercent(c.resolution())), ": ",
-                                                         FormatPercent(c.same_share()), " of ", c.runs(),
+  absl::StrAppend(&out, Field("resolution", absl::StrCat(style.Bold(FormatPercent(c.resolution())),
+                                                         " at worst: ", FormatPercent(c.same_share()), " of ", c.runs(),
                                                          " runs of a kernel against itself come out as SAME")));
-  if (c.short_resolution() > c.resolution()) {
-    absl::StrAppend(&out, Field("short calls", absl::StrCat(FormatPercent(c.short_resolution()), " below ",
-                                                            FormatSeconds(c.short_seconds()), " a call")));
-  }
   absl::StrAppend(
       &out, Field("intervals", absl::StrCat(FormatPercent(c.coverage()), " of them hold the truth (nominal: 95 %)")));
   if (c.detection_runs() > 0) {
@@ -191,9 +187,10 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
   for (const v1::CalibrationKernel& kernel : c.kernels()) {
     rows.push_back({OneLine(kernel.name()), FormatSeconds(kernel.seconds()), absl::StrCat(kernel.runs()),
                     absl::StrCat(kernel.same()), absl::StrCat(kernel.covered()), FormatPercent(kernel.deviation()),
-                    FormatPercent(kernel.width())});
+                    FormatPercent(kernel.width()), FormatPercent(kernel.resolution())});
   }
-  absl::StrAppend(&out, "\n", Table({"KERNEL", "TIME", "RUNS", "SAME", "COVERED", "LARGEST", "INTERVAL"}, rows));
+  absl::StrAppend(&out, "\n",
+                  Table({"KERNEL", "TIME", "RUNS", "SAME", "COVERED", "LARGEST", "INTERVAL", "RESOLUTION"}, rows));
   for (const std::string& warning : c.warnings()) {
     absl::StrAppend(&out, style.Yellow("warning"), ": ", OneLine(warning), "\n");
   }

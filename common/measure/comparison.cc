@@ -14,21 +14,32 @@ v1::Comparison Compare(double low, double high, double resolution) {
   return low >= least && high <= most ? v1::COMPARISON_SAME : v1::COMPARISON_UNCLEAR;
 }
 
-double ResolutionOf(const v1::DeviceInfo& device, double seconds) {
+double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_seconds) {
   const v1::Calibration& calibration = device.calibration();
-  const double calibrated = calibration.resolution(), of_short = calibration.short_resolution();
-  if (std::isfinite(calibrated) && calibrated > 0) {
-    const bool is_short = seconds < calibration.short_seconds() && std::isfinite(of_short);
-    return is_short ? std::max(calibrated, of_short) : calibrated;
+  double resolution = calibration.resolution();
+  if (std::isfinite(resolution) && resolution > 0) {
+    for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
+      if (!(kernel.resolution() > 0) || !(seconds >= kAboutAsLong * kernel.seconds()) ||
+          !(run_seconds >= kAboutAsLong * kernel.run_seconds())) {
+        continue;
+      }
+      resolution = std::min(resolution, kernel.resolution());
+    }
+    return resolution;
   }
   return device.kind() == v1::DEVICE_KIND_CUDA ? kDefaultResolutionCuda : kDefaultResolutionCpu;
+}
+
+double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline) {
+  return timing.calls_per_sample() * baseline.candidate_median_seconds();
 }
 
 void FillComparisons(v1::EvaluationResult* result) {
   if (!result->has_timing()) return;
   for (v1::BaselineTiming& timing : *result->mutable_timing()->mutable_baselines()) {
     const double resolution =
-        ResolutionOf(result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()));
+        ResolutionOf(result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()),
+                     RunSeconds(result->timing(), timing));
     timing.set_comparison(Compare(timing.speedup_low(), timing.speedup_high(), resolution));
     timing.set_resolution(timing.comparison() == v1::COMPARISON_UNSPECIFIED ? 0 : resolution);
   }

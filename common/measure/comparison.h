@@ -8,8 +8,6 @@
 // The rule is even: who swaps the sides swaps FASTER and SLOWER. docs/comparing.md derives it.
 #pragma once
 
-#include <limits>
-
 #include "grove/v1/types.pb.h"
 
 namespace grove::measure {
@@ -23,9 +21,17 @@ inline constexpr double kDefaultResolutionCpu = 0.10;
 // UNSPECIFIED for figures that are none: not finite, not positive, or low above high.
 v1::Comparison Compare(double low, double high, double resolution);
 
-// The device's calibrated resolution for calls of so many seconds (the shorter ones of a comparison), else the default
-// of its kind. Calls of a few microseconds are launched as slowly as they run, and differ from process to process.
-double ResolutionOf(const v1::DeviceInfo& device, double seconds = std::numeric_limits<double>::infinity());
+// Calls, and runs, that take this share of a calibrated kernel's and more count as being as long as those.
+inline constexpr double kAboutAsLong = 0.8;
+
+// The device's calibrated resolution, else the default of its kind. What limits it becomes less with the length of a
+// call (a launch and the gap before it differ from process to process) and with that of a timed run (so does what
+// asking for one costs), so calls of `seconds` in runs of `run_seconds` have that of the best calibrated kernel which
+// is no longer in either; where there is none, and for 0, that of the worst.
+double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run_seconds = 0);
+
+// Of a timed run of the candidate; the other side's are as long, or longer where one call of it is.
+double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline);
 
 // Sets resolution and comparison of every baseline that has figures, from result.device.
 void FillComparisons(v1::EvaluationResult* result);

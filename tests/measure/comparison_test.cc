@@ -53,15 +53,20 @@ TEST_CASE("A device that was never calibrated has the default of its kind") {
   CHECK(ResolutionOf(device) == kDefaultResolutionCuda);
   device.mutable_calibration()->set_resolution(0.004);
   CHECK(ResolutionOf(device) == 0.004);
-  CHECK(ResolutionOf(device, 3e-6) == 0.004);
-  // Short calls have their own, and never a finer one.
-  device.mutable_calibration()->set_short_resolution(0.03);
-  device.mutable_calibration()->set_short_seconds(15e-6);
+  CHECK(ResolutionOf(device, 1, 1) == 0.004);
+  // Longer calls and runs have that of the kernel that is no longer, and never a coarser one.
+  v1::CalibrationKernel* kernel = device.mutable_calibration()->add_kernels();
+  kernel->set_seconds(100e-6);
+  kernel->set_run_seconds(40e-3);
+  CHECK(ResolutionOf(device, 1, 1) == 0.004);  // one that says nothing
+  kernel->set_resolution(0.002);
   CHECK(ResolutionOf(device) == 0.004);
-  CHECK(ResolutionOf(device, 15e-6) == 0.004);
-  CHECK(ResolutionOf(device, 14e-6) == 0.03);
-  device.mutable_calibration()->set_short_resolution(0.001);
-  CHECK(ResolutionOf(device, 14e-6) == 0.004);
+  CHECK(ResolutionOf(device, 100e-6, 40e-3) == 0.002);
+  CHECK(ResolutionOf(device, 79e-6, 40e-3) == 0.004);
+  CHECK(ResolutionOf(device, 100e-6, 31e-3) == 0.004);
+  CHECK(ResolutionOf(device, std::nan(""), 1) == 0.004);
+  kernel->set_resolution(0.03);
+  CHECK(ResolutionOf(device, 100e-6, 40e-3) == 0.004);
 }
 
 TEST_CASE("Every baseline with figures gets its comparison, and one without gets none") {

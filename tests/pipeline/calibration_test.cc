@@ -91,30 +91,56 @@ TEST_CASE("Runs are told by kernel", "[calibration]") {
   CHECK(calibration.kernels(0).runs() == 2);
   CHECK(calibration.kernels(0).covered() == 1);
   CHECK(calibration.kernels(1).runs() == 1);
-  CHECK(Compact(calibration).kernels_size() == 0);
+  REQUIRE(Compact(calibration).kernels_size() == 2);
+  CHECK(Compact(calibration).kernels(1).resolution() == calibration.kernels(1).resolution());
+  CHECK(Compact(calibration).kernels(1).runs() == 0);
   CHECK(Compact(calibration).resolution() == calibration.resolution());
 }
 
-TEST_CASE("Calls of a few microseconds have a resolution of their own", "[calibration]") {
+TEST_CASE("Short calls and short runs do not coarsen the resolution of longer ones", "[calibration]") {
   std::vector<PairedRun> same;
+  const auto add = [&](const char* name, double reach, double seconds, double run_seconds) {
+    same.push_back(Run(1 / (1 + reach), 1 + reach / 2, name));
+    same.back().seconds = seconds;
+    same.back().run_seconds = run_seconds;
+  };
   for (int i = 0; i < 20; ++i) {
-    same.push_back(Run(0.96, 1.02, "short"));
-    same.back().seconds = 6e-6;
-    same.push_back(Run(0.996, 1.004, "long"));
-    same.back().seconds = 100e-6;
+    add("short calls", 0.042, 6e-6, 40e-3);
+    add("short runs", 0.019, 50e-6, 5e-3);
+    add("long", 0.004, 100e-6, 40e-3);
+    add("longer", 0.006, 1e-3, 40e-3);
   }
   std::vector<PairedRun> planted(10, Run(0.975, 0.985));
-  for (PairedRun& run : planted) run.seconds = 100e-6;
-  const v1::Calibration calibration = Summarise(same, planted, 0.02);
-  CHECK(calibration.resolution() < 0.005);
-  CHECK(calibration.short_resolution() == Approx(0.042));
-  CHECK(calibration.short_seconds() == kShortSeconds);
+  for (PairedRun& run : planted) {
+    run.seconds = 99e-6;
+    run.run_seconds = 39e-3;
+  }
+  v1::DeviceInfo device;
+  *device.mutable_calibration() = Summarise(same, planted, 0.02);
+  const v1::Calibration& calibration = device.calibration();
+  CHECK(calibration.resolution() == Approx(0.042));
   CHECK(calibration.same_share() == 1);
   CHECK(calibration.detection_share() == 1);
-  // Where only such were tried there is one for all.
-  same.resize(1);
-  CHECK(Summarise(same, {}, 0.02).resolution() == Approx(0.042));
-  CHECK(Summarise(same, {}, 0.02).short_seconds() == 0);
+  using measure::ResolutionOf;
+  CHECK(ResolutionOf(device) == Approx(0.042));
+  CHECK(ResolutionOf(device, 7e-6, 40e-3) == Approx(0.042));
+  CHECK(ResolutionOf(device, 50e-6, 5e-3) == Approx(0.019));
+  CHECK(ResolutionOf(device, 10, 5e-3) == Approx(0.019));  // a long call in a short run
+  // By what is longer too: the longer kernel is judged by it.
+  CHECK(ResolutionOf(device, 100e-6, 40e-3) == Approx(0.006));
+  CHECK(ResolutionOf(device, 81e-6, 33e-3) == Approx(0.006));  // about as long
+  CHECK(ResolutionOf(device, 70e-6, 40e-3) == Approx(0.019));
+  CHECK(ResolutionOf(device, 1, 1) == Approx(0.006));
+  CHECK(ResolutionOf(device, 1, 1e-3) == Approx(0.042));  // no calibrated run is as short
+  // Few runs of a kernel say less.
+  same.clear();
+  for (int i = 0; i < 8; ++i) {
+    add("long", 0.004, 100e-6, 40e-3);
+    add("short calls", 0.042, 6e-6, 40e-3);
+  }
+  *device.mutable_calibration() = Summarise(same, {}, 0.02);
+  CHECK(ResolutionOf(device, 100e-6, 40e-3) == Approx(0.005));
+  CHECK(ResolutionOf(device) == Approx(0.042));
 }
 
 TEST_CASE("A calibration is kept for the device that it was made on, and void for any other", "[calibration]") {

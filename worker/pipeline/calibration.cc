@@ -44,6 +44,31 @@ double ChanceOfAtMost(int hits, int runs) {
   return sum;
 }
 
+v1::CalibrationKernel* Find(const std::string& name, v1::Calibration* calibration) {
+  for (v1::CalibrationKernel& kernel : *calibration->mutable_kernels()) {
+    if (kernel.name() == name) return &kernel;
+  }
+  return nullptr;
+}
+
+// What is judged by a kernel's resolution is every kernel that is about as long or longer, so all those say what it is:
+// then none of their runs is finer than its own.
+void SetResolutions(const std::vector<PairedRun>& same, v1::Calibration* calibration) {
+  for (v1::CalibrationKernel& kernel : *calibration->mutable_kernels()) {
+    std::vector<PairedRun> like;
+    for (const PairedRun& run : same) {
+      const v1::CalibrationKernel& its = *Find(run.kernel, calibration);
+      if (its.seconds() >= measure::kAboutAsLong * kernel.seconds() &&
+          its.run_seconds() >= measure::kAboutAsLong * kernel.run_seconds()) {
+        like.push_back(run);
+      }
+    }
+    const double runs = static_cast<double>(like.size());
+    const double found = ResolutionOfRuns(like) * (runs < kFewRuns ? 1 + 2 / runs : 1);
+    kernel.set_resolution(std::min(found, calibration->resolution()));
+  }
+}
+
 }  // namespace
 
 double ResolutionOfRuns(const std::vector<PairedRun>& same) {
@@ -60,18 +85,7 @@ double ResolutionOfRuns(const std::vector<PairedRun>& same) {
 
 v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<PairedRun>& planted, double slowdown) {
   v1::Calibration calibration;
-  std::vector<PairedRun> long_runs, short_runs;
-  for (const PairedRun& run : same) (run.seconds < kShortSeconds ? short_runs : long_runs).push_back(run);
-  // Without runs of one of the two there is one resolution for all.
-  const bool apart = !short_runs.empty() && !long_runs.empty();
-  calibration.set_resolution(ResolutionOfRuns(apart ? long_runs : same));
-  if (apart) {
-    calibration.set_short_resolution(std::max(ResolutionOfRuns(short_runs), calibration.resolution()));
-    calibration.set_short_seconds(kShortSeconds);
-  }
-  const auto resolution_of = [&](const PairedRun& run) {
-    return apart && run.seconds < kShortSeconds ? calibration.short_resolution() : calibration.resolution();
-  };
+  calibration.set_resolution(ResolutionOfRuns(same));
   calibration.set_runs(static_cast<int>(same.size()));
   int as_same = 0, covered = 0;
   std::vector<std::string> names;
@@ -81,21 +95,32 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
   for (const std::string& name : names) {
     v1::CalibrationKernel* kernel = calibration.add_kernels();
     kernel->set_name(name);
-    std::vector<double> seconds, widths;
+    std::vector<double> seconds, run_seconds, widths;
     for (const PairedRun& run : same) {
       if (run.kernel != name) continue;
       seconds.push_back(run.seconds);
+      run_seconds.push_back(run.run_seconds);
       widths.push_back(std::log(run.high / run.low));
       kernel->set_runs(kernel->runs() + 1);
-      const bool is_same = measure::Compare(run.low, run.high, resolution_of(run)) == v1::COMPARISON_SAME;
-      kernel->set_same(kernel->same() + (is_same ? 1 : 0));
       kernel->set_covered(kernel->covered() + (Holds(run) ? 1 : 0));
       kernel->set_deviation(std::max(kernel->deviation(), std::abs(std::log(run.ratio))));
     }
     kernel->set_seconds(Median(seconds));
+    kernel->set_run_seconds(Median(run_seconds));
     kernel->set_width(Median(widths));
-    as_same += kernel->same();
     covered += kernel->covered();
+  }
+  SetResolutions(same, &calibration);
+  v1::DeviceInfo device;
+  *device.mutable_calibration() = calibration;
+  const auto compare = [&](const PairedRun& run) {
+    return measure::Compare(run.low, run.high, measure::ResolutionOf(device, run.seconds, run.run_seconds));
+  };
+  for (const PairedRun& run : same) {
+    if (compare(run) != v1::COMPARISON_SAME) continue;
+    v1::CalibrationKernel& kernel = *Find(run.kernel, &calibration);
+    kernel.set_same(kernel.same() + 1);
+    ++as_same;
   }
   const int runs = calibration.runs();
   if (runs > 0) {
@@ -116,7 +141,7 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
   if (!planted.empty()) {
     int found = 0;
     for (const PairedRun& run : planted) {
-      found += measure::Compare(run.low, run.high, resolution_of(run)) == v1::COMPARISON_SLOWER ? 1 : 0;
+      found += compare(run) == v1::COMPARISON_SLOWER ? 1 : 0;
     }
     calibration.set_detection_slowdown(slowdown);
     calibration.set_detection_share(static_cast<double>(found) / static_cast<double>(planted.size()));
@@ -167,6 +192,13 @@ absl::Status SaveCalibration(const std::string& folder, const std::string& key, 
 v1::Calibration Compact(const v1::Calibration& calibration) {
   v1::Calibration compact = calibration;
   compact.clear_kernels();
+  for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
+    v1::CalibrationKernel* kept = compact.add_kernels();
+    kept->set_name(kernel.name());
+    kept->set_seconds(kernel.seconds());
+    kept->set_run_seconds(kernel.run_seconds());
+    kept->set_resolution(kernel.resolution());
+  }
   compact.clear_warnings();
   return compact;
 }

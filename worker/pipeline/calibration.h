@@ -3,8 +3,9 @@
 // An A/A run times one kernel against itself: both sides the same source, in processes of their own, in alternation, as
 // `grove compare` does it. From many of them follow
 //   resolution   the smallest r such that 95 % of the runs, and one more, lie within 1 +- r with their whole interval:
-//                such comparisons come out as SAME. Rounded up to two digits, never below kFinestResolution. Of calls
-//                shorter than kShortSeconds apart from the others, and never finer than theirs.
+//                such comparisons come out as SAME. Rounded up to two digits, never below kFinestResolution. Of all
+//                runs, and for each kernel of its own and of those whose calls and runs are about as long or longer:
+//                measure::ResolutionOf takes the finest that fits. Few runs (kFewRuns) widen it by 2 / runs.
 //   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
 // SLOWER at that resolution. docs/comparing.md derives it.
@@ -21,9 +22,6 @@ namespace grove::worker {
 
 // Below this nothing is told apart: clocks step by 1 % and more, and nobody needs a thousandth.
 inline constexpr double kFinestResolution = 0.001;
-// Calls below this have a resolution of their own: launching one takes 3 to 5 us (docs/results), and what a launch takes
-// differs from process to process.
-inline constexpr double kShortSeconds = 15e-6;
 // Fewer A/A runs do not say where 95 % lie.
 inline constexpr int kFewRuns = 20;
 
@@ -31,6 +29,7 @@ struct PairedRun {
   std::string kernel;
   double seconds = 0;                   // of one call of the slower side, median
   double ratio = 0, low = 0, high = 0;  // rival's time over the candidate's, and its interval
+  double run_seconds = 0;               // of one timed run
 };
 
 double ResolutionOfRuns(const std::vector<PairedRun>& same);
@@ -45,7 +44,7 @@ std::string CalibrationKey(const v1::DeviceInfo& device);
 std::optional<v1::Calibration> LoadCalibration(const std::string& folder, const std::string& key, std::string* why);
 absl::Status SaveCalibration(const std::string& folder, const std::string& key, const v1::Calibration& calibration);
 
-// For every result: without the runs of each kernel.
+// For every result: without warnings, and of each kernel its resolution alone.
 v1::Calibration Compact(const v1::Calibration& calibration);
 
 }  // namespace grove::worker

@@ -116,7 +116,8 @@ class Course {
     if (timing == nullptr || !(timing->speedup_low() > 0)) return Failed(result);
     failures_ = 0;
     runs->push_back({one.name, std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
-                     timing->speedup(), timing->speedup_low(), timing->speedup_high()});
+                     timing->speedup(), timing->speedup_low(), timing->speedup_high(),
+                     measure::RunSeconds(result.timing(), *timing)});
     return absl::OkStatus();
   }
 

@@ -86,8 +86,16 @@ metrics::Families WorkerMetrics::Collect() {
   gauge("grove_device_resolution_ratio",
         "Relative difference of two times below which kernels count as the same; a default where never calibrated.",
         measure::ResolutionOf(device));
-  gauge("grove_device_short_call_resolution_ratio", "The same for calls of a few microseconds.",
-        measure::ResolutionOf(device, 0));
+  metrics::Samples resolutions;
+  for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
+    if (kernel.resolution() > 0) resolutions.push_back({{{"kernel", kernel.name()}}, kernel.resolution()});
+  }
+  if (!resolutions.empty()) {
+    metrics::AddGauge(
+        families, "grove_device_kernel_resolution_ratio",
+        "The same for calls and runs that are about as long as those of this calibrated kernel, or longer.",
+        resolutions);
+  }
   gauge("grove_device_calibrated_timestamp_seconds", "When the device was calibrated, in Unix time; 0 = never.",
         static_cast<double>(calibration.time_unix_nanos()) * 1e-9);
   if (calibration.runs() > 0) {
