@@ -5,7 +5,7 @@
 //   resolution   the smallest r such that 95 % of the runs, and one more, lie within 1 +- r with their whole interval:
 //                such comparisons come out as SAME. Rounded up to two digits, never below kFinestResolution. Of all
 //                runs, and for each kernel of its own and of those whose calls and runs are about as long or longer:
-//                measure::ResolutionOf takes the finest that fits. Few runs (kFewRuns) widen it by 2 / runs.
+//                measure::ResolutionOf takes the finest that fits. Few runs widen it by 1.5 / runs.
 //   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
 // SLOWER at that resolution. docs/comparing.md derives it.
@@ -32,7 +32,7 @@ struct PairedRun {
   double run_seconds = 0;               // of one timed run
 };
 
-double ResolutionOfRuns(const std::vector<PairedRun>& same);
+double ResolutionOfRuns(const std::vector<PairedRun>& same, double widen = 1);
 
 // Everything but bandwidth, rates, launch and time. Runs without figures are not to be passed.
 v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<PairedRun>& planted, double slowdown);
