@@ -19,7 +19,7 @@ double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_sec
   double resolution = calibration.resolution();
   if (std::isfinite(resolution) && resolution > 0) {
     for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
-      if (!(kernel.resolution() > 0) || !(seconds >= kAboutAsLong * kernel.seconds()) ||
+      if (!(kernel.resolution() > 0) || !(kernel.seconds() > 0) || !(seconds >= kAboutAsLong * kernel.seconds()) ||
           !(run_seconds >= kAboutAsLong * kernel.run_seconds())) {
         continue;
       }
@@ -31,7 +31,7 @@ double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_sec
 }
 
 double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline) {
-  return timing.calls_per_sample() * baseline.candidate_median_seconds();
+  return timing.calls_per_sample() * std::min(baseline.candidate_median_seconds(), baseline.reference_median_seconds());
 }
 
 void FillComparisons(v1::EvaluationResult* result) {

@@ -30,7 +30,7 @@ inline constexpr double kAboutAsLong = 0.8;
 // is no longer in either; where there is none, and for 0, that of the worst.
 double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run_seconds = 0);
 
-// Of a timed run of the candidate; the other side's are as long, or longer where one call of it is.
+// Of a timed run of the faster side. A slower one makes as many calls, or fewer in about as long a run.
 double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline);
 
 // Sets resolution and comparison of every baseline that has figures, from result.device.

@@ -447,6 +447,9 @@ def get_init_inputs():
         result = self.new(RELU, "return torch.relu(a[0])", "raise ValueError('no such thing\\n\\nSet THIS for more')")["result"]
         assert "ValueError: no such thing" in result["reason"] and "Set THIS" not in result["reason"], result
         assert "Set THIS" in json.dumps(result), result
+        # Others announce them: what is wrong stands at the end.
+        result = self.new(RELU, "return torch.relu(a[0])", "raise ValueError('at 4:11:\\n  code\\nfoo is not defined')")["result"]
+        assert "ValueError: at 4:11: foo is not defined" in result["reason"], result
 
     def test_tolerance_can_be_chosen(self):
         near = RELU_BODY + "for (long i = 0; i < n; ++i) y[i] += 0.005f;"

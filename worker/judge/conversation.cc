@@ -29,21 +29,23 @@ std::string Seconds(double value) {
   return text;
 }
 
-// A traceback says what went wrong in the line behind its last frame (torch adds advice behind that); other texts have
-// one line.
+// A traceback says what went wrong in the line behind its last frame (torch adds advice behind that), or announces it
+// there and says it in the last one; other texts have one line.
 std::string LastLine(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
+  const auto last = text.rfind('\n');
+  if (last == std::string::npos || text.find("Traceback") == std::string::npos) return text;
   auto at = text.rfind("\n  File \"");
-  if (at == std::string::npos) {
-    if (text.find("Traceback") == std::string::npos) return text;
-    at = text.rfind('\n');
-    return at == std::string::npos ? text : text.substr(at + 1);
-  }
+  if (at == std::string::npos) return text.substr(last + 1);
   // The frame's own lines are indented: its place, its source, marks below it.
   do {
     at = text.find('\n', at + 1);
   } while (at != std::string::npos && at + 1 < text.size() && text[at + 1] == ' ');
-  return at == std::string::npos ? text : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  if (at == std::string::npos || at == last) return text.substr(last + 1);
+  std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  if (line.empty() || line.back() == ':') line += (line.empty() ? "" : " ") + text.substr(last + 1);
+  return line;
 }
 
 }  // namespace

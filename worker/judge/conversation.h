@@ -26,7 +26,7 @@ struct Reply {
   std::vector<double> claims;  // seconds; the candidate's own words
   nlohmann::json outputs;      // Python candidates: type, shape and device of what forward returned
   nlohmann::json work;         // observed runs: a WorkReport (observation.h); null where nothing was observed
-  double wall = 0;             // seconds from when it was let go to its answer, on the judge's clock
+  double wall = 0;             // seconds to its answer on the judge's clock: from the request, or as RunTimed says
 };
 
 class Conversation {

@@ -69,6 +69,13 @@ void Opponent::Failed(const Verdict& verdict) {
   failed_ = true;
   gone_ = verdict.gone;
   verdict_ = verdict;
+  if (gone_) return;
+  // It may have been let go for the run in which it failed, and is not to go on beside the others' runs.
+  try {
+    conversation_.HoldBetweenRuns(true);
+  } catch (const Verdict&) {
+    // It cannot be held any more; what is in the way of the others' runs is seen there.
+  }
 }
 
 nlohmann::json Opponent::Report() const {

@@ -192,6 +192,7 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
 double Timing::TimeCandidate(const Sets& sets) {
   candidate_.Prepare(sets);
   Cool(&candidate_, sets);
+  WaitForIdle();
   candidate_window_.begin = Clock::now();
   const double seconds = candidate_.Run(sets);
   candidate_window_.end = Clock::now();
@@ -636,15 +637,16 @@ Timing::Implied Timing::ImpliedAsking() const {
 }
 
 // A process that wakes between long runs finds its caches colder than in practice: on a GPU some 80 us of each run,
-// which its own runs of two lengths show. Only against the reference: a rival has no runs of two lengths, and where both
-// sides are candidates it is the same on both.
+// which its own runs of two lengths show. Only against the reference: a rival has no runs of two lengths, and where
+// both sides are candidates it is the same on both.
 std::optional<Timing::Implied> Timing::DearerThan(double plain) const {
   if (!ops_.cuda()) return std::nullopt;
   for (const Series& entry : series_) {
     if (entry.rival != nullptr) return std::nullopt;
   }
   const Implied implied = ImpliedAsking();
-  return implied.seconds > plain + implied.error ? std::optional(implied) : std::nullopt;
+  const double beyond = 2 * std::hypot(implied.error, candidate_.AskingError(empty_));
+  return implied.seconds > plain + beyond ? std::optional(implied) : std::nullopt;
 }
 
 double Timing::Asking() const {

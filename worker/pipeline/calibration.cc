@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -54,22 +55,21 @@ v1::CalibrationKernel* Find(const std::string& name, v1::Calibration* calibratio
   return nullptr;
 }
 
-// What is judged by a kernel's resolution is every kernel that is about as long or longer, so all those say what it is:
-// then none of their runs is finer than its own.
-void SetResolutions(const std::vector<PairedRun>& same, v1::Calibration* calibration) {
-  for (v1::CalibrationKernel& kernel : *calibration->mutable_kernels()) {
-    std::vector<PairedRun> like;
-    for (const PairedRun& run : same) {
-      const v1::CalibrationKernel& its = *Find(run.kernel, calibration);
-      if (its.seconds() >= measure::kAboutAsLong * kernel.seconds() &&
-          its.run_seconds() >= measure::kAboutAsLong * kernel.run_seconds()) {
-        like.push_back(run);
-      }
+// What is judged by the resolution of calls and runs that long is every run that is about as long or longer, so each
+// kernel among them must be the SAME at it by its own runs: many runs of a quiet one say nothing for a restless one.
+double ResolutionFrom(double seconds, double run_seconds, const std::vector<PairedRun>& same) {
+  std::map<std::string, std::vector<PairedRun>> kernels;
+  for (const PairedRun& run : same) {
+    if (run.seconds >= measure::kAboutAsLong * seconds && run.run_seconds >= measure::kAboutAsLong * run_seconds) {
+      kernels[run.kernel].push_back(run);
     }
-    const double runs = static_cast<double>(like.size());
-    const double found = ResolutionOfRuns(like, runs < kFewRuns ? 1 + kWidenFew / runs : 1);
-    kernel.set_resolution(std::min(found, calibration->resolution()));
   }
+  double worst = 0;
+  for (const auto& [name, runs] : kernels) {
+    const double count = static_cast<double>(runs.size());
+    worst = std::max(worst, ResolutionOfRuns(runs, count < kFewRuns ? 1 + kWidenFew / count : 1));
+  }
+  return worst;
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ double ResolutionOfRuns(const std::vector<PairedRun>& same, double widen) {
 
 v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<PairedRun>& planted, double slowdown) {
   v1::Calibration calibration;
-  calibration.set_resolution(ResolutionOfRuns(same));
+  calibration.set_resolution(ResolutionFrom(0, 0, same));
   calibration.set_runs(static_cast<int>(same.size()));
   int as_same = 0, covered = 0;
   std::vector<std::string> names;
@@ -111,9 +111,9 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
     kernel->set_seconds(Median(seconds));
     kernel->set_run_seconds(Median(run_seconds));
     kernel->set_width(Median(widths));
+    kernel->set_resolution(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), same));
     covered += kernel->covered();
   }
-  SetResolutions(same, &calibration);
   v1::DeviceInfo device;
   *device.mutable_calibration() = calibration;
   const auto compare = [&](const PairedRun& run) {

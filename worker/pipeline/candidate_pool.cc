@@ -46,13 +46,14 @@ std::vector<std::string> ProgramEnvironment(bool cuda, int threads, const device
   std::string path = "/usr/local/bin:/usr/bin:/bin";
   if (cuda) {
     // Triton and torch.compile look for the toolkit by these.
-    const std::string home = tools.nvcc.has_value() ? tools.nvcc->home : "/usr/local/cuda";
-    env.push_back(absl::StrCat("CUDA_HOME=", home));
-    env.push_back(absl::StrCat("CUDA_PATH=", home));
-    if (const char* ptxas = getenv("TRITON_PTXAS_PATH"); ptxas != nullptr) {
-      env.push_back(absl::StrCat("TRITON_PTXAS_PATH=", ptxas));
+    if (tools.nvcc.has_value()) {
+      const std::string& home = tools.nvcc->home;
+      env.push_back(absl::StrCat("CUDA_HOME=", home));
+      env.push_back(absl::StrCat("CUDA_PATH=", home));
+      // Its own is in Triton's package; another one where somebody asks for the toolkit's.
+      if (getenv("TRITON_PTXAS_PATH") != nullptr) env.push_back(absl::StrCat("TRITON_PTXAS_PATH=", home, "/bin/ptxas"));
+      path = absl::StrCat(home, "/bin:", path);
     }
-    path = absl::StrCat(home, "/bin:", path);
     // A kernel is loaded whole when its object is, and not at its first, timed, launch.
     env.push_back("CUDA_MODULE_LOADING=EAGER");
     env.push_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -63,7 +64,7 @@ std::vector<std::string> ProgramEnvironment(bool cuda, int threads, const device
   if (tools.cxx.has_value()) {
     env.push_back(absl::StrCat("CXX=", tools.cxx->path));
     env.push_back(absl::StrCat("CC=", tools.cxx->c_path));
-    path = absl::StrCat(std::filesystem::path(tools.cxx->path).parent_path().string(), ":", path);
+    absl::StrAppend(&path, ":", std::filesystem::path(tools.cxx->path).parent_path().string());
   }
   env.push_back(absl::StrCat("PATH=", path));
   return env;

@@ -90,7 +90,7 @@ class CandidatePool {
 sandbox::Bounds CandidateBounds(const v1::Limits& limits);
 
 // "PATH=...", HOME and the like for judge and candidates. CC, CXX and CUDA_HOME name the tools that were found, which
-// their sandboxes show; what these variables say outside may lie anywhere.
+// the sandboxes of the judge and of Python candidates show; what these variables say outside may lie anywhere.
 std::vector<std::string> ProgramEnvironment(bool cuda, int threads, const device::Tools& tools);
 
 }  // namespace grove::worker
