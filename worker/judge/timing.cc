@@ -192,7 +192,6 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
 double Timing::TimeCandidate(const Sets& sets) {
   candidate_.Prepare(sets);
   Cool(&candidate_, sets);
-  WaitForIdle();
   candidate_window_.begin = Clock::now();
   const double seconds = candidate_.Run(sets);
   candidate_window_.end = Clock::now();
