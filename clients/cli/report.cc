@@ -64,6 +64,28 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
   if (!timing.method().empty()) absl::StrAppend(out, Field("method", OneLine(timing.method())));
 }
 
+std::string ParametersText(const v1::Combination& one) {
+  return absl::StrJoin(one.parameters(), " ", [](std::string* s, const v1::Parameter& parameter) {
+    absl::StrAppend(s, OneLine(parameter.name()), "=", OneLine(parameter.value()));
+  });
+}
+
+// What was tried of the parameters that a candidate declares.
+void AppendCombinations(const v1::EvaluationResult& result, std::string* out) {
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::Combination& one : result.combinations()) {
+    if (one.chosen()) {
+      absl::StrAppend(out, Field("parameters", absl::StrCat(ParametersText(one), ", chosen of ",
+                                                            result.combinations_size(), " combinations")));
+    }
+    rows.push_back({absl::StrCat(one.chosen() ? "* " : "  ", ParametersText(one)), VerdictName(one.verdict()),
+                    one.speedup() > 0 ? FormatSpeedup(one.speedup(), one.speedup_low(), one.speedup_high()) : "",
+                    one.seconds() > 0 ? FormatSeconds(one.seconds()) : "",
+                    one.verdict() == v1::VERDICT_CORRECT ? "" : OneLine(one.reason())});
+  }
+  if (!rows.empty()) absl::StrAppend(out, Table({"  PARAMETERS", "VERDICT", "SPEEDUP", "TIME", "REASON"}, rows));
+}
+
 // How near to what the device can do at all.
 void AppendFloor(const v1::FloorReport& floor, std::string* out) {
   if (floor.seconds() > 0) {
@@ -232,6 +254,7 @@ std::string RenderEvaluation(const v1::KernelNode& kernel, const Style& style) {
   if (!result.reason().empty() && result.verdict() != v1::VERDICT_CORRECT) {
     absl::StrAppend(&out, Field("reason", OneLine(result.reason())));
   }
+  AppendCombinations(result, &out);
   AppendTiming(result.timing(), &out);
   AppendFloor(result.floor(), &out);
   absl::StrAppend(&out, RenderProfile(result.profile(), /*all=*/false));
@@ -284,6 +307,7 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
   absl::StrAppend(&out, Field("lineage", lineage.empty() ? "directly from the reference" : ""));
   for (const v1::TreeNode& node : lineage) absl::StrAppend(&out, "    ", LineageLine(node), "\n");
   if (!lineage.empty()) absl::StrAppend(&out, "    the reference\n");
+  AppendCombinations(result, &out);
   AppendTiming(result.timing(), &out);
   AppendFloor(result.floor(), &out);
   absl::StrAppend(&out, RenderProfile(result.profile(), /*all=*/true));
@@ -470,6 +494,7 @@ std::string RenderSearchEnd(const v1::Job& job, const v1::KernelNode* best, cons
                          " (95 % interval)",
                          timing != nullptr ? absl::StrCat(" vs ", BaselineName(timing->baseline())) : "", "  ",
                          best->id(), job.best_confirmed() ? ", measured twice: the lower counts" : ", measured once")));
+  AppendCombinations(best->result(), &out);
   AppendTiming(best->result().timing(), &out);
   absl::StrAppend(&out, RenderProfile(best->result().profile(), /*all=*/false));
   if (best->result().has_device()) absl::StrAppend(&out, Field("device", DeviceLine(best->result().device())));

@@ -220,6 +220,11 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
     if (status.ok()) {
       *work->mutable_candidate() = std::move(*written->mutable_kernel_written()->mutable_kernel()->mutable_candidate());
       absl::StatusOr<std::string> source = ReadBlob(written->kernel_written().kernel().source_sha256());
+      if (work->confirmation() && source.ok()) {
+        // What was chosen of its parameters, and not all of them again.
+        absl::StatusOr<v1::KernelNode> measured = KernelView(*job, kernel, /*whole=*/true);
+        source = measured.ok() ? absl::StatusOr<std::string>(measured->candidate().source()) : measured.status();
+      }
       status = source.status();
       if (status.ok() && !work->has_rival()) {
         job->result_keys[kernel] = ResultKey(**problem, work->candidate(),

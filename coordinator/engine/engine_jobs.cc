@@ -10,6 +10,7 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/tuning/declared.h"
 #include "coordinator/engine/engine_loop.h"
 #include "coordinator/engine/normalise.h"
 #include "coordinator/engine/validate.h"
@@ -572,6 +573,24 @@ v1::IdeaNode EngineImpl::IdeaView(const Job& job, int index) const {
   return idea;
 }
 
+namespace {
+
+// With the values that were chosen, where the kernel declared some.
+absl::StatusOr<std::string> SourceOf(const v1::EvaluationResult& result, const std::string& written) {
+  for (const v1::Combination& one : result.combinations()) {
+    if (!one.chosen()) continue;
+    std::vector<std::string> values;
+    for (const v1::Parameter& parameter : one.parameters()) values.push_back(parameter.value());
+    absl::StatusOr<std::string> source = tuning::WithValues(written, values);
+    if (!source.ok())
+      return absl::DataLossError(absl::StrCat("its parameters do not fit: ", source.status().message()));
+    return source;
+  }
+  return written;
+}
+
+}  // namespace
+
 // `whole`: with source and the whole result, uncommitted events included (for generators); else as committed.
 absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index, bool whole) {
   const JobTree& tree = *job.tree;
@@ -584,6 +603,7 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
   kernel.set_state(tree.ended() ? v1::NODE_STATE_ABANDONED : v1::NODE_STATE_OPEN);
   if (record.finished_seq != 0 && (whole || record.finished_seq <= committed_seq_)) {
     const bool again = record.again_seq != 0 && (whole || record.again_seq <= committed_seq_);
+    v1::EvaluationResult first;
     for (const uint64_t seq : {record.finished_seq, record.again_seq}) {
       if (seq == 0 || (seq == record.again_seq && !again)) continue;
       GROVE_ASSIGN_OR_RETURN(v1::Event finished, ReadEvent(seq));
@@ -591,14 +611,19 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
       if (tree.is_search() && !end.result().timing().baselines().empty()) {
         *kernel.add_measured() = end.result().timing().baselines(0);
       }
+      if (seq == record.finished_seq) *first.mutable_combinations() = end.result().combinations();
       if (seq != (again ? record.result_seq() : record.finished_seq)) continue;
       *kernel.mutable_result() = std::move(*end.mutable_result());
       kernel.set_result_sha256(end.result_sha256());
     }
+    // Measured again it is the chosen one alone.
+    if (kernel.result().combinations().empty())
+      kernel.mutable_result()->mutable_combinations()->Swap(first.mutable_combinations());
     kernel.set_state(v1::NODE_STATE_DONE);
   }
   if (!whole) return kernel;
-  GROVE_ASSIGN_OR_RETURN(*kernel.mutable_candidate()->mutable_source(), ReadBlob(kernel.source_sha256()));
+  GROVE_ASSIGN_OR_RETURN(const std::string written_source, ReadBlob(kernel.source_sha256()));
+  GROVE_ASSIGN_OR_RETURN(*kernel.mutable_candidate()->mutable_source(), SourceOf(kernel.result(), written_source));
   if (!kernel.result_sha256().empty()) {
     GROVE_ASSIGN_OR_RETURN(const std::string text, ReadBlob(kernel.result_sha256()));
     v1::EvaluationResult result;
@@ -607,6 +632,7 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
     }
     // The attempt is this kernel's own even where the result is shared with an equal one.
     result.set_attempt(kernel.result().attempt());
+    if (result.combinations().empty()) *result.mutable_combinations() = kernel.result().combinations();
     *kernel.mutable_result() = std::move(result);
   }
   return kernel;

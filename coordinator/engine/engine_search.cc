@@ -385,6 +385,7 @@ absl::StatusOr<v1::BankEntry> EngineImpl::WithSource(const bank::Entry& entry) {
 
 namespace {
 
+// But for its source, which is a blob.
 bank::Entry EntryOf(const v1::KernelNode& kernel, const v1::Job& job, const std::string& operation, int64_t now) {
   bank::Entry made;
   v1::BankEntry& entry = made.entry;
@@ -407,7 +408,6 @@ bank::Entry EntryOf(const v1::KernelNode& kernel, const v1::Job& job, const std:
   entry.set_origin_job(job.id());
   entry.set_origin_node(kernel.id());
   entry.set_added_unix_nanos(now);
-  made.source_sha256 = kernel.source_sha256();
   return made;
 }
 
@@ -429,6 +429,7 @@ void EngineImpl::KeepBest(Job& job) {
     return;
   }
   bank::Entry entry = EntryOf(*kernel, summary, operation, absl::ToUnixNanos(clock_.Now()));
+  entry.source_sha256 = PutBlob(kernel->candidate().source());
   if (entry.entry.device() == v1::DEVICE_KIND_UNSPECIFIED) entry.entry.set_device(job.device);
   bank_.Add(std::move(entry), &batch_);
 }
@@ -458,6 +459,7 @@ void EngineImpl::DoAddBank(const v1::AddBankEntryRequest& request, Reply<v1::Ban
       return reply(absl::InvalidArgumentError("entry.operation: name the kind of operation, such as layer_norm"));
     }
     made = EntryOf(node->kernel(), View(**job), operation, absl::ToUnixNanos(clock_.Now()));
+    made.source_sha256 = PutBlob(node->kernel().candidate().source());
     made.entry.set_note(Utf8Prefix(request.entry().note(), 1000));
     made.entry.clear_origin_job();  // by hand: no search pushes it out; origin_node still says where it comes from
   } else {

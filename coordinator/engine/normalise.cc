@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/hash.h"
+#include "common/tuning/declared.h"
 
 namespace grove::coordinator {
 namespace {
@@ -143,9 +144,15 @@ std::string NormaliseSource(v1::CandidateFormat format, absl::string_view source
 }
 
 std::string NormalisedSha256(const v1::Candidate& candidate) {
+  // Comments say nothing, but for those that say what is to be tried.
+  std::string declared;
+  if (auto found = tuning::FindDeclared(candidate.source()); found.ok()) {
+    for (const tuning::Declared& one : *found)
+      absl::StrAppend(&declared, one.name, "=", absl::StrJoin(one.values, ","), ";");
+  }
   return Sha256HexOfParts({absl::StrCat(static_cast<int>(candidate.format())),
                            absl::StrJoin(candidate.build_flags(), "\n"),
-                           NormaliseSource(candidate.format(), candidate.source())});
+                           absl::StrCat(NormaliseSource(candidate.format(), candidate.source()), declared)});
 }
 
 }  // namespace grove::coordinator

@@ -165,7 +165,8 @@ class FakeGenerator : public generate::Generator {
     v1::Candidate* candidate = answer.kernel.mutable_candidate();
     candidate->set_format(v1::CANDIDATE_FORMAT_CPP);
     std::lock_guard<std::mutex> lock(mu_);
-    candidate->set_source(same_source_ ? "int same;" : absl::StrCat("int f() { return \"", request.request, "\"; }"));
+    candidate->set_source(same_source_ ? "int same;"
+                                       : absl::StrCat("int f() { return \"", request.request, "\"; }", declaration_));
     return answer;
   }
   void Cancel() override {
@@ -180,6 +181,11 @@ class FakeGenerator : public generate::Generator {
   void set_failure(absl::Status status) {
     std::lock_guard<std::mutex> lock(mu_);
     failure_ = std::move(status);
+  }
+  // At the end of every kernel.
+  void set_declaration(std::string text) {
+    std::lock_guard<std::mutex> lock(mu_);
+    declaration_ = std::move(text);
   }
   void set_same_source(bool same) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -209,6 +215,7 @@ class FakeGenerator : public generate::Generator {
   absl::Status supports_;
   absl::Status failure_;
   bool same_source_ = false;
+  std::string declaration_;
   bool cancelled_ = false;
   size_t bank_seen_ = 0;
   std::vector<std::string> requests_;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "tests/coordinator_core/harness.h"
 
 namespace grove::testing {
@@ -93,6 +94,61 @@ TEST_CASE("A kernel that would lead is measured again, and the less favourable m
   worker.reset();
   h.Restart();
   CHECK(Picture(h, id) == before);
+}
+
+TEST_CASE("What was chosen of declared parameters is what is measured again, shown and kept", "[lead]") {
+  Harness h;
+  h.generator->set_declaration("\nint t = 8;  // grove: try 8 16 32\n");
+  auto worker = std::make_unique<Worker>(h, "w1", 1);
+  worker->Connect();
+  const std::string id = h.Submit(OneRound("a"))->job().id();
+  int confirmed = 0;
+  const auto serve = [&] {
+    h.Settle();
+    if (h.Get(id)->state() != v1::JOB_STATE_RUNNING) return false;
+    const v1::Assignment assignment = worker->NextAssignment();
+    if (assignment.has_describe()) {
+      worker->Describe(assignment.lease(), "softmax");
+      return true;
+    }
+    const std::string& source = assignment.evaluate().candidate().source();
+    v1::EvaluationResult result = Correct(2);
+    if (assignment.evaluate().confirmation()) {
+      ++confirmed;
+      CHECK(absl::StrContains(source, "int t = 16;  // grove: tried 8 16 32"));
+    } else {
+      CHECK(absl::StrContains(source, "int t = 8;  // grove: try 8 16 32"));
+      for (const char* value : {"8", "16", "32"}) {
+        v1::Combination& one = *result.add_combinations();
+        one.set_verdict(v1::VERDICT_CORRECT);
+        one.set_chosen(std::string(value) == "16");
+        one.add_parameters()->set_name("t");
+        one.mutable_parameters(0)->set_value(value);
+      }
+    }
+    worker->Finish(assignment.lease(), std::move(result));
+    CHECK(!worker->NextAck().stale());
+    return true;
+  };
+  while (serve()) {
+  }
+  CHECK(confirmed > 0);
+  const auto check = [&] {
+    const v1::KernelNode best = *h.Kernel(h.Get(id)->best_node());
+    CHECK(absl::StrContains(best.candidate().source(), "int t = 16;  // grove: tried 8 16 32"));
+    REQUIRE(best.result().combinations_size() == 3);
+    CHECK(best.result().combinations(1).chosen());
+    CHECK(best.measured_size() == 2);
+    v1::ListBankRequest list;
+    const auto bank = Wait<v1::ListBankResponse>([&](auto reply) { h.engine->ListBank(list, reply); });
+    REQUIRE(bank->entries_size() == 1);
+    const auto entry = Wait<v1::BankEntry>([&](auto reply) { h.engine->GetBankEntry(bank->entries(0).id(), reply); });
+    CHECK(absl::StrContains(entry->candidate().source(), "int t = 16;"));
+  };
+  check();
+  worker.reset();
+  h.Restart();
+  check();
 }
 
 TEST_CASE("A kernel that is wrong the second time does not lead and is not correct", "[lead]") {

@@ -58,6 +58,20 @@ TEST_CASE("Flags and format count when sources are compared", "[normalise]") {
   CHECK(NormalisedSha256(a) != NormalisedSha256(b));
 }
 
+TEST_CASE("What is to be tried counts when sources are compared, other comments do not", "[normalise]") {
+  v1::Candidate a;
+  a.set_format(v1::CANDIDATE_FORMAT_CPP);
+  a.set_source("int x = 1;");
+  v1::Candidate b = a;
+  b.set_source("int x = 1;  // grove: tried 1 2");
+  CHECK(NormalisedSha256(a) == NormalisedSha256(b));
+  b.set_source("int x = 1;  // grove: try 1 2");
+  CHECK(NormalisedSha256(a) != NormalisedSha256(b));
+  v1::Candidate c = b;
+  c.set_source("int x = 1;  // grove: try 1 2 4");
+  CHECK(NormalisedSha256(b) != NormalisedSha256(c));
+}
+
 TEST_CASE("A text is cut between characters and repaired where it is no UTF-8", "[bounds]") {
   CHECK(Utf8Prefix("abc", 2) == "ab");
   CHECK(Utf8Prefix("a\xc3\xa9", 2) == "a");

@@ -140,6 +140,65 @@ class ModelNew(nn.Module):
   CHECK(python["results"][1]["verdict"] == "WRONG");
 }
 
+TEST_CASE("Parameters that a candidate declares are tried, and the best of them are its result", "[eval]") {
+  Scene scene;
+  scene.Up();
+  // One of the values makes it forty times slower, one makes it wrong, one does not build.
+  const std::string text = R"(#include <grove/kernel.h>
+constexpr int kTimes = 40;  // grove: try 40 1 0
+#define ZERO 0              // grove: try 0 nothing
+GROVE_KERNEL(args) {
+  const float* x = static_cast<const float*>(args->inputs[0].data);
+  float* y = static_cast<float*>(args->outputs[0].data);
+  int64_t n = 1;
+  for (int d = 0; d < args->inputs[0].ndim; ++d) n *= args->inputs[0].shape[d];
+  for (int k = 0; k < kTimes; ++k) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] > ZERO ? x[i] : 0;
+    asm volatile("" ::: "memory");
+  }
+  return 0;
+}
+)";
+  const json document = scene.Document(Eval(TestCase("relu.py"), {scene.Write("declared.cpp", text)}), 0);
+  CHECK(document["results"][0]["verdict"] == "CORRECT");
+  const std::string node = document["results"][0]["node"];
+  const json shown = scene.Document({"show", node}, 0)["node"];
+  const json& combinations = shown["result"]["combinations"];
+  REQUIRE(combinations.size() == 6);
+  const std::vector<std::string> verdicts = {"CORRECT",      "BUILD_FAILED", "CORRECT",
+                                             "BUILD_FAILED", "WRONG",        "BUILD_FAILED"};
+  for (size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    CHECK(combinations[i]["verdict"] == "VERDICT_" + verdicts[i]);
+    CHECK(combinations[i].value("chosen", false) == (i == 2));
+  }
+  CHECK(combinations[2]["parameters"][0]["name"] == "kTimes");
+  CHECK(combinations[2]["parameters"][0]["value"] == "1");
+  CHECK(combinations[2]["speedup"].get<double>() > combinations[0]["speedup"].get<double>());
+  CHECK(Contains(combinations[1]["reason"], "nothing"));
+  CHECK(Contains(shown["candidate"]["source"], "constexpr int kTimes = 1;  // grove: tried 40 1 0"));
+  const Ended table = scene.Grove({"show", node});
+  CHECK(Contains(table.out, "kTimes=1 ZERO=0, chosen of 6 combinations"));
+  CHECK(Contains(table.out, "* kTimes=1 ZERO=0"));
+  // By a Python candidate, too; and what cannot be followed is said.
+  const std::string python = scene.Write("declared.py", R"(import torch
+import torch.nn as nn
+
+LOW = 1  # grove: try 1 0
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x.clamp(min=LOW)
+)");
+  const std::string bad = scene.Write("undeclared.cpp", "int x = 2;  // grove: try 1 2\n" + text);
+  const json more = scene.Document(Eval(TestCase("relu.py"), {python, bad}), 11);
+  CHECK(more["results"][0]["verdict"] == "CORRECT");
+  CHECK(more["results"][0]["result"]["combinations"][1]["chosen"] == true);
+  CHECK(more["results"][1]["verdict"] == "BUILD_FAILED");
+  CHECK(Contains(more["results"][1]["reason"], "line 1: the first value to try, 1, stands 0 times"));
+}
+
 TEST_CASE("Bad problems and bad candidates say what is wrong, and the farm goes on", "[eval]") {
   Scene scene;
   Process& up = scene.Up();

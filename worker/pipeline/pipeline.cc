@@ -29,6 +29,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/measure/comparison.h"
+#include "common/tuning/declared.h"
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
 #include "worker/device/toolchain.h"
@@ -37,6 +38,7 @@
 #include "worker/pipeline/calibration.h"
 #include "worker/pipeline/calibrator.h"
 #include "worker/pipeline/candidate_pool.h"
+#include "worker/pipeline/combinations.h"
 #include "worker/pipeline/floor.h"
 #include "worker/pipeline/judge_process.h"
 #include "worker/pipeline/profile.h"
@@ -100,13 +102,20 @@ class Flag {
 struct Work {
   v1::Assignment assignment;
   Flag cancelled;
-  // Done on behalf of a calibration: the result goes here, and nobody else hears of it.
+  // Done on behalf of a calibration or of a candidate with declared parameters: the result goes here, and nobody else
+  // hears of it.
   std::function<void(v1::WorkResult)> sink;
   v1::Limits limits;  // every field set
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
   std::optional<build::InstructionMix> instructions;  // with options.profile
   std::string no_instructions;                        // why there are none
+  // Of a candidate that declares parameters: one source for each combination of their values, and the result of those
+  // that do not build.
+  std::vector<tuning::Declared> declared;
+  std::vector<std::vector<std::string>> values;
+  std::vector<std::string> sources;
+  std::vector<std::optional<v1::EvaluationResult>> unbuilt;
   std::vector<std::pair<std::string, double>> stages;
   absl::Time submitted = SteadyNow(), ready = SteadyNow();  // for the device
 };
@@ -187,6 +196,12 @@ class PipelineImpl : public Pipeline {
   void Describe(const WorkPtr& work);
   void Evaluate(const WorkPtr& work);
   void Calibrate(const WorkPtr& work);
+  void BuildCombinations(const WorkPtr& work);
+  void EvaluateCombinations(const WorkPtr& work);
+  void Disassemble(const WorkPtr& work, const build::BuildOutcome& built);
+  // Sends it to the device.
+  void Built(const WorkPtr& work);
+  absl::StatusOr<v1::WorkResult> EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate);
   absl::StatusOr<v1::EvaluationResult> EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate);
   absl::StatusOr<v1::Calibration> MeasureRates(const WorkPtr& work, absl::Duration budget);
   absl::StatusOr<build::BuildOutcome> Build(const WorkPtr& work, const v1::Candidate& candidate);
@@ -575,6 +590,16 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
   RecordStage(work, "build_wait", work->submitted);
   Progress(work, "build", "");
   const absl::Time begin = SteadyNow();
+  auto declared = tuning::FindDeclared(work->assignment.evaluate().candidate().source());
+  if (!declared.ok()) {
+    build::BuildOutcome refused;
+    refused.verdict = v1::VERDICT_BUILD_FAILED;
+    refused.reason = absl::StrCat("its declared parameters cannot be followed: ", declared.status().message());
+    refused.report.set_log(refused.reason);
+    return FinishEvaluation(work, ResultOfFailedBuild(refused));
+  }
+  work->declared = *std::move(declared);
+  if (!work->declared.empty()) return BuildCombinations(work);
   absl::StatusOr<build::BuildOutcome> outcome = Build(work, work->assignment.evaluate().candidate());
   absl::StatusOr<build::BuildOutcome> rival = absl::NotFoundError("there is none");
   if (outcome.ok() && outcome->report.ok() && work->assignment.evaluate().has_rival() && !work->cancelled) {
@@ -582,27 +607,36 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
     if (!rival.ok()) outcome = rival.status();
   }
   RecordStage(work, "build", begin);
-  const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
-  const v1::EvaluationOptions& wanted = work->assignment.evaluate().options();
-  const bool whose = wanted.work() > v1::WORK_POLICY_ANYTHING &&
-                     work->assignment.evaluate().candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
-  if (cuda && (wanted.profile() || whose) && outcome.ok() && outcome->report.ok() && !outcome->objects.empty() &&
-      !work->cancelled) {
-    const absl::Time disassembly = SteadyNow();
-    auto mix = builder_->Instructions(outcome->objects, [&] { return work->cancelled.load(); });
-    if (mix.ok()) {
-      work->instructions = *std::move(mix);
-    } else {
-      work->no_instructions = std::string(mix.status().message());
-      LogWarning("worker", "no instruction mix: ", work->no_instructions);
-    }
-    RecordStage(work, "disassemble", disassembly);
-  }
+  if (outcome.ok()) Disassemble(work, *outcome);
   if (work->cancelled) return;
   if (!outcome.ok()) return Fail(work, absl::StrCat("build: ", outcome.status().message()));
   if (!outcome->report.ok()) return FinishEvaluation(work, ResultOfFailedBuild(*outcome));
   work->built = *std::move(outcome);
   if (rival.ok()) work->rival_built = *std::move(rival);
+  Built(work);
+}
+
+// Where somebody asks for the instruction mix, or for whose work it is.
+void PipelineImpl::Disassemble(const WorkPtr& work, const build::BuildOutcome& built) {
+  const v1::EvaluationOptions& wanted = work->assignment.evaluate().options();
+  const bool whose = wanted.work() > v1::WORK_POLICY_ANYTHING &&
+                     work->assignment.evaluate().candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  if (device_.kind() != v1::DEVICE_KIND_CUDA || !(wanted.profile() || whose) || !built.report.ok() ||
+      built.objects.empty() || work->cancelled) {
+    return;
+  }
+  const absl::Time begin = SteadyNow();
+  auto mix = builder_->Instructions(built.objects, [&] { return work->cancelled.load(); });
+  if (mix.ok()) {
+    work->instructions = *std::move(mix);
+  } else {
+    work->no_instructions = std::string(mix.status().message());
+    LogWarning("worker", "no instruction mix: ", work->no_instructions);
+  }
+  RecordStage(work, "disassemble", begin);
+}
+
+void PipelineImpl::Built(const WorkPtr& work) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_ || work->cancelled) return;
@@ -803,7 +837,74 @@ void PipelineImpl::Describe(const WorkPtr& work) {
   FinishUnjudged(work, std::move(result));
 }
 
+// All of them before the device is asked for, which finds their objects in the cache.
+void PipelineImpl::BuildCombinations(const WorkPtr& work) {
+  const absl::Time begin = SteadyNow();
+  work->values = tuning::Combinations(work->declared);
+  bool any = false;
+  for (const std::vector<std::string>& values : work->values) {
+    if (work->cancelled) return;
+    Progress(work, "build", CombinationText(work->declared, values));
+    v1::Candidate candidate = work->assignment.evaluate().candidate();
+    auto source = tuning::WithValues(candidate.source(), values);
+    if (!source.ok()) return Fail(work, absl::StrCat("build: ", source.status().message()));
+    candidate.set_source(*source);
+    work->sources.push_back(*std::move(source));
+    absl::StatusOr<build::BuildOutcome> outcome = Build(work, candidate);
+    if (work->cancelled) return;
+    if (!outcome.ok()) return Fail(work, absl::StrCat("build: ", outcome.status().message()));
+    any = any || outcome->report.ok();
+    work->unbuilt.push_back(outcome->report.ok() ? std::nullopt : std::optional(ResultOfFailedBuild(*outcome)));
+  }
+  RecordStage(work, "build", begin);
+  if (any) return Built(work);
+  std::vector<v1::EvaluationResult> results;
+  for (const auto& one : work->unbuilt) results.push_back(*one);
+  v1::EvaluationResult result = results[0];
+  ReportCombinations(work->declared, work->values, results, 0, &result);
+  FinishEvaluation(work, std::move(result));
+}
+
+// One after the other, each as a candidate of its own; then the fastest once more, because it may have been lucky.
+void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
+  std::vector<v1::EvaluationResult> results;
+  const auto evaluate = [&](size_t i, const std::string& which) -> std::optional<v1::EvaluationResult> {
+    Progress(work, "combination", absl::StrCat(CombinationText(work->declared, work->values[i]), " (", which, ")"));
+    v1::EvaluateWork one = work->assignment.evaluate();
+    one.mutable_candidate()->set_source(work->sources[i]);
+    absl::StatusOr<v1::WorkResult> got = EvaluateInner(work, one);
+    if (work->cancelled) return std::nullopt;
+    if (!got.ok()) {
+      Fail(work, std::string(got.status().message()));
+    } else if (got->has_evaluation()) {
+      return std::move(*got->mutable_evaluation());
+    } else {
+      Finish(work, *std::move(got));
+    }
+    return std::nullopt;
+  };
+  for (size_t i = 0; i < work->sources.size(); ++i) {
+    if (work->unbuilt[i].has_value()) {
+      results.push_back(*work->unbuilt[i]);
+      continue;
+    }
+    auto result = evaluate(i, absl::StrCat(i + 1, " of ", work->sources.size()));
+    if (!result.has_value()) return;
+    results.push_back(*std::move(result));
+  }
+  const size_t best = BestCombination(results);
+  v1::EvaluationResult result = results[best];
+  if (MayBeLucky(results)) {
+    auto again = evaluate(best, "the fastest, once more");
+    if (!again.has_value()) return;
+    result = *std::move(again);
+  }
+  ReportCombinations(work->declared, work->values, results, best, &result);
+  FinishEvaluation(work, std::move(result));
+}
+
 void PipelineImpl::Evaluate(const WorkPtr& work) {
+  if (!work->sources.empty()) return EvaluateCombinations(work);
   SetSlot("checking");
   const v1::EvaluateWork& evaluate = work->assignment.evaluate();
   const bool python = evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
@@ -1118,26 +1219,37 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
 }
 
 // What `work` is made of is evaluated on this thread and comes back here; to the outside it is still `work`.
-absl::StatusOr<v1::EvaluationResult> PipelineImpl::EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate) {
+absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate) {
   auto inner = std::make_shared<Work>();
   *inner->assignment.mutable_lease() = work->assignment.lease();
   *inner->assignment.mutable_evaluate() = evaluate;
   inner->cancelled.Follow(work->cancelled);
-  inner->limits = sandbox::FillLimits(evaluate.options().limits(), options_.default_limits, device_.kind());
+  inner->limits = sandbox::FillLimits(evaluate.options().limits(), options_.default_limits, device_.kind(),
+                                      device_.kind() == v1::DEVICE_KIND_CUDA ? device_.memory_bytes() : 0);
   inner->problem_sha256 = Sha256Hex(evaluate.problem().source());
   inner->candidate_sha256 = Sha256Hex(evaluate.candidate().source());
   std::optional<v1::WorkResult> result;
   inner->sink = [&result](v1::WorkResult got) { result = std::move(got); };
   GROVE_ASSIGN_OR_RETURN(inner->built, Build(inner, evaluate.candidate()));
-  if (!inner->built->report.ok()) return ResultOfFailedBuild(*inner->built);
+  if (!inner->built->report.ok()) {
+    result.emplace();
+    *result->mutable_evaluation() = ResultOfFailedBuild(*inner->built);
+    return *std::move(result);
+  }
   if (evaluate.has_rival()) {
     GROVE_ASSIGN_OR_RETURN(inner->rival_built, Build(inner, evaluate.rival()));
   }
+  Disassemble(inner, *inner->built);
   Evaluate(inner);
   if (!result.has_value() || work->cancelled) return absl::CancelledError("cancelled");
-  if (result->has_evaluation()) return std::move(*result->mutable_evaluation());
-  return absl::UnavailableError(result->infrastructure_failure().empty() ? result->problem_error()
-                                                                         : result->infrastructure_failure());
+  return *std::move(result);
+}
+
+absl::StatusOr<v1::EvaluationResult> PipelineImpl::EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate) {
+  GROVE_ASSIGN_OR_RETURN(v1::WorkResult result, EvaluateInner(work, evaluate));
+  if (result.has_evaluation()) return std::move(*result.mutable_evaluation());
+  return absl::UnavailableError(result.infrastructure_failure().empty() ? result.problem_error()
+                                                                        : result.infrastructure_failure());
 }
 
 absl::StatusOr<v1::Calibration> PipelineImpl::MeasureRates(const WorkPtr& work, absl::Duration budget) {
