@@ -76,7 +76,7 @@ const std::vector<FolderRule>& FolderRules() {
       {"coordinator/",
        {"coordinator/engine/", "coordinator/bank/", "coordinator/scheduler/", "coordinator/search/",
         "coordinator/store/", "coordinator/generate/", "coordinator/llm/", "common/base/", "common/measure/",
-        "grove/v1/"},
+        "common/tuning/", "grove/v1/"},
        "logic knows no adapter, and the coordinator no worker"},
       {"worker/sandbox/", {"worker/sandbox/", "common/base/", "grove/v1/"}, "it is the boundary and stays small"},
       {"worker/candidate/",
@@ -87,7 +87,7 @@ const std::vector<FolderRule>& FolderRules() {
       {"worker/main", {"worker/", "common/", "grove/v1/"}, "it wires the worker"},
       {"worker/",
        {"worker/build/", "worker/device/", "worker/pipeline/", "worker/sandbox/", "worker/setup/", "common/base/",
-        "common/measure/", "common/wire/", "grove/v1/"},
+        "common/measure/", "common/tuning/", "common/wire/", "grove/v1/"},
        "logic knows no adapter, the daemon includes no sandboxed program, and the worker no coordinator"},
       {"clients/", {"clients/", "common/", "grove/v1/"}, "a client speaks the protocol and includes no daemon"},
   };
@@ -226,7 +226,8 @@ std::vector<Violation> CheckIncludes(const std::string& file, absl::string_view 
 std::vector<Violation> CheckPython(const std::string& file, absl::string_view source) {
   std::vector<Violation> out;
   // record_extensions.py has a candidate's load_inline build itself, inside the build sandbox.
-  if (!IsProduct(file) || Under(file, {"worker/judge/", "worker/candidate/", "worker/build/record_extensions.py", "worker/build/torch_lite_build.py"}))
+  if (!IsProduct(file) || Under(file, {"worker/judge/", "worker/candidate/", "worker/build/record_extensions.py",
+                                       "worker/build/torch_lite_build.py"}))
     return out;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(source, '\n')) {

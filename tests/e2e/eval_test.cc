@@ -192,7 +192,7 @@ class ModelNew(nn.Module):
         return x.clamp(min=LOW)
 )");
   const std::string bad = scene.Write("undeclared.cpp", "int x = 2;  // grove: try 1 2\n" + text);
-  const json more = scene.Document(Eval(TestCase("relu.py"), {python, bad}), 11);
+  const json more = scene.Document(Eval(TestCase("relu.py"), {python, bad}), 10);
   CHECK(more["results"][0]["verdict"] == "CORRECT");
   CHECK(more["results"][0]["result"]["combinations"][1]["chosen"] == true);
   CHECK(more["results"][1]["verdict"] == "BUILD_FAILED");
