@@ -5,12 +5,15 @@
 #include <catch2/catch.hpp>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "coordinator/engine/engine_impl.h"
 #include "coordinator/store/sqlite_store.h"
 #include "tests/support/fake_clock.h"
@@ -354,6 +357,22 @@ class Worker {
       REQUIRE(message.has_value());
       if (message->has_assignment()) return message->assignment();
     }
+  }
+  // Nothing when the job ends without one, as an answer of its generator may have it at any moment.
+  std::optional<v1::Assignment> NextAssignmentOf(const std::string& job) {
+    const absl::Time deadline = absl::Now() + absl::Minutes(1);
+    do {
+      const v1::JobState state = harness_.Get(job)->state();
+      const bool ended =
+          state == v1::JOB_STATE_DONE || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+      while (auto message = link->TryNext()) {
+        if (message->has_assignment()) return message->assignment();
+      }
+      if (ended) return std::nullopt;
+      std::this_thread::yield();
+    } while (absl::Now() < deadline);
+    FAIL("neither an assignment nor the end of " << job);
+    return std::nullopt;
   }
   v1::ResultAck NextAck() {
     for (;;) {

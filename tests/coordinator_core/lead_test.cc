@@ -22,15 +22,15 @@ using Answer = std::function<v1::EvaluationResult(int kernel, bool again)>;
 // Serves one assignment. False when the job has ended.
 bool Serve(Harness& h, Worker& worker, const std::string& id, const Answer& answer) {
   h.Settle();
-  if (h.Get(id)->state() != v1::JOB_STATE_RUNNING) return false;
-  const v1::Assignment assignment = worker.NextAssignment();
-  if (assignment.has_describe()) {
-    worker.Describe(assignment.lease(), "softmax");
+  const auto assignment = worker.NextAssignmentOf(id);
+  if (!assignment.has_value()) return false;
+  if (assignment->has_describe()) {
+    worker.Describe(assignment->lease(), "softmax");
     return true;
   }
-  const std::string& node = assignment.lease().work();
+  const std::string& node = assignment->lease().work();
   const int number = std::stoi(node.substr(node.find("/k") + 2));
-  worker.Finish(assignment.lease(), answer(number, assignment.evaluate().confirmation()));
+  worker.Finish(assignment->lease(), answer(number, assignment->evaluate().confirmation()));
   CHECK(!worker.NextAck().stale());
   return true;
 }

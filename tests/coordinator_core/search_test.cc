@@ -35,16 +35,16 @@ v1::Job WaitFor(Harness& h, const std::string& id, v1::JobState state) {
 // Plays the worker until the job has ended: the speedup of kernel k<n> is 1 + n / 10.
 void Work(Harness& h, Worker& worker, const std::string& id, int at_most = 1000) {
   for (int done = 0; done < at_most; ++done) {
-    const auto assignment = worker.NextAssignment();
-    if (assignment.has_describe()) {
-      worker.Describe(assignment.lease(), "softmax");
+    const auto assignment = worker.NextAssignmentOf(id);
+    if (!assignment.has_value()) return;
+    if (assignment->has_describe()) {
+      worker.Describe(assignment->lease(), "softmax");
       continue;
     }
-    const std::string& node = assignment.lease().work();
+    const std::string& node = assignment->lease().work();
     const int number = std::stoi(node.substr(node.find("/k") + 2));
-    worker.Finish(assignment.lease(), Correct(1 + number / 10.0));
+    worker.Finish(assignment->lease(), Correct(1 + number / 10.0));
     h.Settle();
-    if (h.Get(id)->state() == v1::JOB_STATE_DONE) return;
   }
 }
 
