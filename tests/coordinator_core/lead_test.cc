@@ -105,15 +105,15 @@ TEST_CASE("What was chosen of declared parameters is what is measured again, sho
   int confirmed = 0;
   const auto serve = [&] {
     h.Settle();
-    if (h.Get(id)->state() != v1::JOB_STATE_RUNNING) return false;
-    const v1::Assignment assignment = worker->NextAssignment();
-    if (assignment.has_describe()) {
-      worker->Describe(assignment.lease(), "softmax");
+    const auto assignment = worker->NextAssignmentOf(id);
+    if (!assignment.has_value()) return false;
+    if (assignment->has_describe()) {
+      worker->Describe(assignment->lease(), "softmax");
       return true;
     }
-    const std::string& source = assignment.evaluate().candidate().source();
+    const std::string& source = assignment->evaluate().candidate().source();
     v1::EvaluationResult result = Correct(2);
-    if (assignment.evaluate().confirmation()) {
+    if (assignment->evaluate().confirmation()) {
       ++confirmed;
       CHECK(absl::StrContains(source, "int t = 16;  // grove: tried 8 16 32"));
     } else {
@@ -126,7 +126,7 @@ TEST_CASE("What was chosen of declared parameters is what is measured again, sho
         one.mutable_parameters(0)->set_value(value);
       }
     }
-    worker->Finish(assignment.lease(), std::move(result));
+    worker->Finish(assignment->lease(), std::move(result));
     CHECK(!worker->NextAck().stale());
     return true;
   };
