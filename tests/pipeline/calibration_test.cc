@@ -82,6 +82,7 @@ TEST_CASE("Quiet kernels do not hide a restless one, however many runs there are
     for (const v1::CalibrationKernel& kernel : device.calibration().kernels()) {
       CAPTURE(runs, kernel.name());
       CHECK(kernel.same() >= 0.95 * kernel.runs());
+      CHECK(kernel.resolution() <= device.calibration().resolution());
     }
     CHECK(measure::ResolutionOf(device, 1e-3, 40e-3) < 0.007);
   }
@@ -191,6 +192,14 @@ TEST_CASE("Short calls and short runs do not coarsen the resolution of longer on
   CHECK(ResolutionOf(device, 70e-6, 40e-3) == Approx(0.019));
   CHECK(ResolutionOf(device, 1, 1) == Approx(0.006));
   CHECK(ResolutionOf(device, 1, 1e-3) == Approx(0.042));  // no calibrated run is as short
+  // However few runs are as long as their kernel's median, nothing is coarser than the worst.
+  const v1::Calibration few = Summarise({same[0], same[1], same[2], same[3]}, {}, 0.02);
+  for (const v1::CalibrationKernel& kernel : few.kernels()) CHECK(kernel.resolution() <= few.resolution());
+  PairedRun shorter = same[3];
+  shorter.seconds /= 2;
+  shorter.high = 1.02;
+  const v1::Calibration uneven = Summarise({same[3], shorter, same[3]}, {}, 0.02);
+  CHECK(uneven.kernels(0).resolution() <= uneven.resolution());
   // Few runs of a kernel say less.
   same.clear();
   for (int i = 0; i < 8; ++i) {

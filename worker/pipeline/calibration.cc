@@ -111,7 +111,9 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
     kernel->set_seconds(Median(seconds));
     kernel->set_run_seconds(Median(run_seconds));
     kernel->set_width(Median(widths));
-    kernel->set_resolution(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), same));
+    // Fewer runs may be that long than there are of all, and are widened by more.
+    kernel->set_resolution(
+        std::min(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), same), calibration.resolution()));
     covered += kernel->covered();
   }
   v1::DeviceInfo device;
