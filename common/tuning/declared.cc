@@ -33,6 +33,9 @@ bool FindMark(absl::string_view line, std::size_t* comment, std::size_t* verb) {
       opener = before - 1;
     }
     if (opener == before) continue;
+    // What is commented out is not declared.
+    const absl::string_view code = absl::StripLeadingAsciiWhitespace(line.substr(0, opener));
+    if (code.substr(0, 2) == "//" || (line[opener] == '#' && code.substr(0, 1) == "#")) continue;
     std::size_t word = at + kMark.size();
     while (word < line.size() && (line[word] == ' ' || line[word] == '\t')) ++word;
     const std::size_t end = word + kVerb.size();
@@ -50,9 +53,14 @@ bool FindMark(absl::string_view line, std::size_t* comment, std::size_t* verb) {
 std::vector<std::size_t> PlacesOf(absl::string_view value, absl::string_view text) {
   std::vector<std::size_t> places;
   for (std::size_t at = text.find(value); at != absl::string_view::npos; at = text.find(value, at + 1)) {
-    const bool begins = at == 0 || !(IsWord(text[at - 1]) || text[at - 1] == '.');
+    // Neither a part of 1.5 or 1'000 nor the exponent of 1e-3.
+    const auto inside = [](char c) { return IsWord(c) || c == '.' || c == '\''; };
+    const bool exponent = at >= 3 && (text[at - 1] == '-' || text[at - 1] == '+') &&
+                          (text[at - 2] == 'e' || text[at - 2] == 'E') &&
+                          absl::ascii_isdigit(static_cast<unsigned char>(text[at - 3]));
+    const bool begins = (at == 0 || !inside(text[at - 1])) && !exponent;
     const std::size_t end = at + value.size();
-    const bool ends = end == text.size() || !(IsWord(text[end]) || text[end] == '.');
+    const bool ends = end == text.size() || !inside(text[end]);
     if (begins && ends) places.push_back(at);
   }
   return places;
@@ -91,10 +99,13 @@ absl::StatusOr<Declared> Parse(absl::string_view line, std::size_t begin, int nu
       return Bad(number, absl::StrCat("the value ", value, " is there twice; leave one out"));
     }
     declared.values.emplace_back(value);
+    if (declared.values.size() > kMaxValues) break;  // so that none of a million is compared with each of the others
   }
   if (declared.values.size() < 2 || declared.values.size() > kMaxValues) {
-    return Bad(number, absl::StrCat(declared.values.size(), " values to try; give 2 to ", kMaxValues,
-                                    ", the one that stands in the line first"));
+    const bool many = declared.values.size() > kMaxValues;
+    return Bad(number,
+               absl::StrCat(many ? absl::StrCat("more than ", kMaxValues) : absl::StrCat(declared.values.size()),
+                            " values to try; give 2 to ", kMaxValues, ", the one that stands in the line first"));
   }
   const std::vector<std::size_t> places = PlacesOf(declared.values[0], line.substr(0, comment));
   if (places.size() != 1) {
@@ -104,6 +115,7 @@ absl::StatusOr<Declared> Parse(absl::string_view line, std::size_t begin, int nu
   declared.value_at = begin + places[0];
   declared.name = NameBefore(line.substr(0, places[0]));
   if (declared.name.empty()) declared.name = absl::StrCat("line ", number);
+  declared.name.resize(std::min(declared.name.size(), kMaxNameBytes));
   return declared;
 }
 
@@ -124,7 +136,6 @@ absl::StatusOr<std::vector<Declared>> FindDeclared(absl::string_view source) {
       if (!declared.ok()) return declared.status();
       if (!names.insert(declared->name).second) absl::StrAppend(&declared->name, ":", number);
       combinations *= declared->values.size();
-      if (all.size() == kMaxDeclared) return Bad(number, absl::StrCat("more than ", kMaxDeclared, " declarations"));
       if (combinations > kMaxCombinations) {
         return Bad(number, absl::StrCat("with this one there are ", combinations, " combinations; at most ",
                                         kMaxCombinations, " are tried: declare fewer values"));

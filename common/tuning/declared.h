@@ -18,9 +18,9 @@
 
 namespace grove::tuning {
 
-inline constexpr std::size_t kMaxDeclared = 8;       // declarations in one source
 inline constexpr std::size_t kMaxValues = 16;        // of one
 inline constexpr std::size_t kMaxValueBytes = 64;    // of one value: a number or a name, [A-Za-z0-9_.+-]
+inline constexpr std::size_t kMaxNameBytes = 64;     // longer ones are cut
 inline constexpr std::size_t kMaxCombinations = 64;  // each is built, checked and timed
 
 struct Declared {

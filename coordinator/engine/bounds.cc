@@ -135,15 +135,7 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
       for (v1::StallShare& stall : *kernel.mutable_stalls()) Cut(stall.mutable_reason(), 64);
     }
   }
-  Keep(result.mutable_combinations(), 64);
-  for (v1::Combination& one : *result.mutable_combinations()) {
-    one.clear_reason();
-    Keep(one.mutable_parameters(), 8);
-    for (v1::Parameter& parameter : *one.mutable_parameters()) {
-      Cut(parameter.mutable_name(), 64);
-      Cut(parameter.mutable_value(), 64);
-    }
-  }
+  result.clear_combinations();  // the whole result has them
   if (result.has_rival()) {
     Cut(result.mutable_rival()->mutable_reason(), 512);
     Cut(result.mutable_rival()->mutable_name(), 256);

@@ -1,6 +1,8 @@
 // Work, the workers who do it, and what came of it.
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
@@ -8,6 +10,7 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/tuning/declared.h"
 #include "coordinator/engine/engine_loop.h"
 #include "coordinator/engine/normalise.h"
 #include "coordinator/engine/result_index.h"
@@ -119,6 +122,30 @@ void EngineImpl::EvaluateAgain(Job& job) {
   if (kernel >= 0) AddKernelWork(job, kernel);
 }
 
+// The source with the values that the first result chose, as a blob; empty where nothing was declared. What a worker
+// says of it that does not fit is dropped: the kernel then stands for its source as written.
+std::string EngineImpl::ChosenSource(const Job& job, int kernel, v1::EvaluationResult* whole) {
+  const KernelRecord& record = job.tree->kernels()[kernel];
+  if (record.finished_seq != 0) {
+    absl::StatusOr<v1::Event> first = ReadEvent(record.finished_seq);
+    return first.ok() ? first->evaluation_finished().chosen_source_sha256() : "";
+  }
+  const auto chosen = std::find_if(whole->combinations().begin(), whole->combinations().end(),
+                                   [](const v1::Combination& one) { return one.chosen(); });
+  if (chosen == whole->combinations().end()) return "";
+  std::vector<std::string> values;
+  for (const v1::Parameter& parameter : chosen->parameters()) values.push_back(parameter.value());
+  absl::StatusOr<v1::Event> written = ReadEvent(record.written_seq);
+  absl::StatusOr<std::string> source = written.status();
+  if (written.ok()) source = ReadBlob(written->kernel_written().kernel().source_sha256());
+  if (source.ok()) source = tuning::WithValues(*source, values);
+  if (source.ok()) return PutBlob(*std::move(source));
+  LogError("engine", "the chosen parameters of ", job.tree->KernelId(kernel),
+           " do not fit: ", source.status().message());
+  whole->clear_combinations();
+  return "";
+}
+
 void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole) {
   whole.set_attempt(attempt);
   LimitWholeResult(&whole);
@@ -127,6 +154,7 @@ void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationR
   finished->set_kernel(job.tree->KernelId(kernel));
   finished->set_attempt(attempt);
   finished->set_confirmation(job.tree->kernels()[kernel].finished_seq != 0);
+  finished->set_chosen_source_sha256(ChosenSource(job, kernel, &whole));
   *finished->mutable_result() = BoundedResult(whole);
   finished->set_result_sha256(PutBlob(whole.SerializeAsString()));
   ++verdicts_[LowerVerdict(whole.verdict())];
@@ -219,16 +247,18 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
     status = written.status();
     if (status.ok()) {
       *work->mutable_candidate() = std::move(*written->mutable_kernel_written()->mutable_kernel()->mutable_candidate());
-      absl::StatusOr<std::string> source = ReadBlob(written->kernel_written().kernel().source_sha256());
-      if (work->confirmation() && source.ok()) {
+      std::string sha256 = written->kernel_written().kernel().source_sha256();
+      if (work->confirmation()) {
         // What was chosen of its parameters, and not all of them again.
-        absl::StatusOr<v1::KernelNode> measured = KernelView(*job, kernel, /*whole=*/true);
-        source = measured.ok() ? absl::StatusOr<std::string>(measured->candidate().source()) : measured.status();
+        absl::StatusOr<v1::Event> first = ReadEvent(job->tree->kernels()[kernel].finished_seq);
+        if (first.ok() && !first->evaluation_finished().chosen_source_sha256().empty()) {
+          sha256 = first->evaluation_finished().chosen_source_sha256();
+        }
       }
+      absl::StatusOr<std::string> source = ReadBlob(sha256);
       status = source.status();
       if (status.ok() && !work->has_rival()) {
-        job->result_keys[kernel] = ResultKey(**problem, work->candidate(),
-                                             written->kernel_written().kernel().source_sha256(), job->tree->options());
+        job->result_keys[kernel] = ResultKey(**problem, work->candidate(), sha256, job->tree->options());
       }
       if (status.ok()) work->mutable_candidate()->set_source(*std::move(source));
     }

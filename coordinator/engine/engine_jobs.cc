@@ -10,7 +10,6 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "common/tuning/declared.h"
 #include "coordinator/engine/engine_loop.h"
 #include "coordinator/engine/normalise.h"
 #include "coordinator/engine/validate.h"
@@ -573,24 +572,6 @@ v1::IdeaNode EngineImpl::IdeaView(const Job& job, int index) const {
   return idea;
 }
 
-namespace {
-
-// With the values that were chosen, where the kernel declared some.
-absl::StatusOr<std::string> SourceOf(const v1::EvaluationResult& result, const std::string& written) {
-  for (const v1::Combination& one : result.combinations()) {
-    if (!one.chosen()) continue;
-    std::vector<std::string> values;
-    for (const v1::Parameter& parameter : one.parameters()) values.push_back(parameter.value());
-    absl::StatusOr<std::string> source = tuning::WithValues(written, values);
-    if (!source.ok())
-      return absl::DataLossError(absl::StrCat("its parameters do not fit: ", source.status().message()));
-    return source;
-  }
-  return written;
-}
-
-}  // namespace
-
 // `whole`: with source and the whole result, uncommitted events included (for generators); else as committed.
 absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index, bool whole) {
   const JobTree& tree = *job.tree;
@@ -601,9 +582,9 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
   kernel.set_survivor(record.survivor);
   kernel.set_explored(record.explored);
   kernel.set_state(tree.ended() ? v1::NODE_STATE_ABANDONED : v1::NODE_STATE_OPEN);
+  std::string first_sha256, chosen_sha256;  // of the first result; of the source with the parameters that it chose
   if (record.finished_seq != 0 && (whole || record.finished_seq <= committed_seq_)) {
     const bool again = record.again_seq != 0 && (whole || record.again_seq <= committed_seq_);
-    v1::EvaluationResult first;
     for (const uint64_t seq : {record.finished_seq, record.again_seq}) {
       if (seq == 0 || (seq == record.again_seq && !again)) continue;
       GROVE_ASSIGN_OR_RETURN(v1::Event finished, ReadEvent(seq));
@@ -611,28 +592,34 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
       if (tree.is_search() && !end.result().timing().baselines().empty()) {
         *kernel.add_measured() = end.result().timing().baselines(0);
       }
-      if (seq == record.finished_seq) *first.mutable_combinations() = end.result().combinations();
+      if (seq == record.finished_seq) {
+        first_sha256 = end.result_sha256();
+        chosen_sha256 = end.chosen_source_sha256();
+      }
       if (seq != (again ? record.result_seq() : record.finished_seq)) continue;
       *kernel.mutable_result() = std::move(*end.mutable_result());
       kernel.set_result_sha256(end.result_sha256());
     }
-    // Measured again it is the chosen one alone.
-    if (kernel.result().combinations().empty())
-      kernel.mutable_result()->mutable_combinations()->Swap(first.mutable_combinations());
     kernel.set_state(v1::NODE_STATE_DONE);
   }
   if (!whole) return kernel;
-  GROVE_ASSIGN_OR_RETURN(const std::string written_source, ReadBlob(kernel.source_sha256()));
-  GROVE_ASSIGN_OR_RETURN(*kernel.mutable_candidate()->mutable_source(), SourceOf(kernel.result(), written_source));
+  GROVE_ASSIGN_OR_RETURN(*kernel.mutable_candidate()->mutable_source(),
+                         ReadBlob(chosen_sha256.empty() ? kernel.source_sha256() : chosen_sha256));
   if (!kernel.result_sha256().empty()) {
-    GROVE_ASSIGN_OR_RETURN(const std::string text, ReadBlob(kernel.result_sha256()));
-    v1::EvaluationResult result;
-    if (!result.ParseFromString(text)) {
+    const auto read = [&](const std::string& sha256) -> absl::StatusOr<v1::EvaluationResult> {
+      GROVE_ASSIGN_OR_RETURN(const std::string text, ReadBlob(sha256));
+      v1::EvaluationResult result;
+      if (result.ParseFromString(text)) return result;
       return absl::DataLossError(absl::StrCat("the result of ", kernel.id(), " cannot be understood"));
-    }
+    };
+    GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult result, read(kernel.result_sha256()));
     // The attempt is this kernel's own even where the result is shared with an equal one.
     result.set_attempt(kernel.result().attempt());
-    if (result.combinations().empty()) *result.mutable_combinations() = kernel.result().combinations();
+    if (!chosen_sha256.empty() && kernel.result_sha256() != first_sha256) {
+      // Measured again it was the chosen one alone; what was tried stands in the first.
+      GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult first, read(first_sha256));
+      result.mutable_combinations()->Swap(first.mutable_combinations());
+    }
     *kernel.mutable_result() = std::move(result);
   }
   return kernel;

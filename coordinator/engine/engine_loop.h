@@ -351,6 +351,7 @@ class EngineImpl : public Engine {
   void Evaluate(Job& job, int kernel);
   void AddKernelWork(Job& job, int kernel);
   void EvaluateAgain(Job& job);
+  std::string ChosenSource(const Job& job, int kernel, v1::EvaluationResult* whole);
   void FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole);
   void FinishDuplicate(Job& job, int kernel, int original);
   // Gives an equal evaluation's result where the job allows it and there is one of an equal machine.

@@ -144,15 +144,19 @@ std::string NormaliseSource(v1::CandidateFormat format, absl::string_view source
 }
 
 std::string NormalisedSha256(const v1::Candidate& candidate) {
-  // Comments say nothing, but for those that say what is to be tried.
-  std::string declared;
-  if (auto found = tuning::FindDeclared(candidate.source()); found.ok()) {
-    for (const tuning::Declared& one : *found)
-      absl::StrAppend(&declared, one.name, "=", absl::StrJoin(one.values, ","), ";");
+  // Comments say nothing, but for those that say what is to be tried: their values stand where they are to be put.
+  std::string source = candidate.source(), wrong;
+  if (auto declared = tuning::FindDeclared(source); !declared.ok()) {
+    wrong = std::string(declared.status().message());
+  } else {
+    for (auto one = declared->rbegin(); one != declared->rend(); ++one) {
+      source.replace(one->value_at, one->values[0].size(),
+                     absl::StrCat("grove_try(", absl::StrJoin(one->values, ";"), ")"));
+    }
   }
-  return Sha256HexOfParts({absl::StrCat(static_cast<int>(candidate.format())),
-                           absl::StrJoin(candidate.build_flags(), "\n"),
-                           absl::StrCat(NormaliseSource(candidate.format(), candidate.source()), declared)});
+  return Sha256HexOfParts(
+      {absl::StrCat(static_cast<int>(candidate.format())), absl::StrJoin(candidate.build_flags(), "\n"),
+       absl::StrCat(NormaliseSource(candidate.format(), source), wrong.empty() ? "" : "\n#error ", wrong)});
 }
 
 }  // namespace grove::coordinator

@@ -70,6 +70,13 @@ TEST_CASE("What is to be tried counts when sources are compared, other comments 
   v1::Candidate c = b;
   c.set_source("int x = 1;  // grove: try 1 2 4");
   CHECK(NormalisedSha256(b) != NormalisedSha256(c));
+  // Which of two equal lines, and what cannot be followed, which is no equal of its own repair.
+  b.set_source("int x = 1;  // grove: try 1 2\nint x = 1;");
+  c.set_source("int x = 1;\nint x = 1;  // grove: try 1 2");
+  CHECK(NormalisedSha256(b) != NormalisedSha256(c));
+  b.set_source("int x = 2;  // grove: try 1 2");
+  c.set_source("int x = 2;");
+  CHECK(NormalisedSha256(b) != NormalisedSha256(c));
 }
 
 TEST_CASE("A text is cut between characters and repaired where it is no UTF-8", "[bounds]") {

@@ -52,6 +52,10 @@ TEST_CASE("All combinations are reported with what became of them", "[combinatio
   CHECK(report.combinations(1).parameters(1).name() == "b");
   CHECK(report.combinations(1).parameters(1).value() == "y");
   CHECK(report.combinations(2).seconds() == 0);
+  // Where none is correct the source stands as it was written.
+  ReportCombinations(*declared, values, {Result(v1::VERDICT_CRASHED), Result(v1::VERDICT_WRONG)}, 0, &report);
+  REQUIRE(report.combinations_size() == 2);
+  CHECK_FALSE(report.combinations(0).chosen());
 }
 
 }  // namespace

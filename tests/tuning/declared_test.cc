@@ -40,9 +40,10 @@ TEST_CASE("What a source declares is found in every language", "[tuning]") {
 }
 
 TEST_CASE("What looks like a declaration and is none is left alone", "[tuning]") {
-  for (const char* source : {"", "\n\n", "int x = 1;", "int x = 1;  // try 1 2", "int x = 1;  // grove: tried 1 2",
-                             "int x = 1;  // grove: trying 1 2", "s = 'grove: try 1 2'",
-                             "int x = 1; // see grove: try 1 2", "grove: try 1 2"}) {
+  for (const char* source :
+       {"", "\n\n", "int x = 1;", "int x = 1;  // try 1 2", "int x = 1;  // grove: tried 1 2",
+        "int x = 1;  // grove: trying 1 2", "s = 'grove: try 1 2'", "int x = 1; // see grove: try 1 2",
+        "grove: try 1 2", "//int x = 1;  // grove: try 1 2", "  # X = 1  # grove: try 1 2"}) {
     const auto declared = FindDeclared(source);
     CAPTURE(source);
     REQUIRE(declared.ok());
@@ -63,10 +64,12 @@ TEST_CASE("A declaration that cannot be followed says where it stands and what t
   CHECK(absl::StrContains(Why("int x = 1;  // grove: try 1 " + std::string(65, '9')), "at most 64 characters"));
   std::string many = "int x = 0;  // grove: try";
   for (int i = 0; i < 17; ++i) absl::StrAppend(&many, " ", i);
-  CHECK(absl::StrContains(Why(many), "17 values"));
+  CHECK(absl::StrContains(Why(many), "more than 16 values"));
   std::string wide;
   for (int i = 0; i < 7; ++i) absl::StrAppend(&wide, "int x", i, "_ = 1;  // grove: try 1 2\n");
   CHECK(absl::StrContains(Why(wide), "line 7: with this one there are 128 combinations"));
+  CHECK(absl::StrContains(Why("double x = 2e-1;  // grove: try 1 2"), "stands 0 times"));
+  CHECK(absl::StrContains(Why("int x = 1'000;  // grove: try 1 2"), "stands 0 times"));
   CHECK_FALSE(WithValues("int x = 1;  // grove: try 1 2", {"3"}).ok());
   CHECK_FALSE(WithValues("int x = 1;  // grove: try 1 2", {}).ok());
   CHECK_FALSE(WithValues("int x = 1;", {"1"}).ok());
@@ -87,6 +90,19 @@ TEST_CASE("Every combination is made once, as the source stands first, and decla
   for (const std::string& text : texts) CHECK(FindDeclared(text)->empty());
   const std::string two = "int a = 1;  // grove: try 1 2\nint a = 1;  // grove: try 1 3\n";
   CHECK((*FindDeclared(two))[1].name == "a:2");
+}
+
+TEST_CASE("A source of the largest size takes no longer than it is long", "[tuning]") {
+  // A million bytes of values: each would be compared with all before it, were they not too many already.
+  std::string values = "int x = 0;  // grove: try";
+  for (int i = 0; values.size() < (1 << 20); ++i) absl::StrAppend(&values, " ", i);
+  CHECK(absl::StrContains(Why(values), "more than 16 values"));
+  const std::string name(500'000, 'n');
+  const auto declared =
+      FindDeclared("int " + name + " = 1;  // grove: try 1 2\nint " + name + " = 1;  // grove: try 1 3");
+  REQUIRE(declared.ok());
+  CHECK((*declared)[0].name.size() == kMaxNameBytes);
+  CHECK((*declared)[1].name != (*declared)[0].name);
 }
 
 TEST_CASE("Whatever the text, what is found can be followed", "[tuning]") {

@@ -37,7 +37,7 @@ void ReportCombinations(const std::vector<tuning::Declared>& declared,
     }
     one.set_verdict(results[i].verdict());
     one.set_reason(results[i].reason());
-    one.set_chosen(i == chosen);
+    one.set_chosen(i == chosen && results[i].verdict() == v1::VERDICT_CORRECT);
     if (const v1::BaselineTiming* timing = measure::Ranking(results[i])) {
       one.set_seconds(timing->candidate_median_seconds());
       one.set_speedup(timing->speedup());

@@ -14,9 +14,10 @@ namespace grove::worker {
 // the first: as the source stands. `results`: one of each, not empty.
 size_t BestCombination(const std::vector<v1::EvaluationResult>& results);
 
-// Whether more than one has a time, so that the fastest may have been lucky and is measured once more.
+// Whether more than one has a time, so that the fastest may have been lucky and is measured once more (measure::Weigh).
 bool MayBeLucky(const std::vector<v1::EvaluationResult>& results);
 
+// `chosen` is marked so where it is CORRECT: otherwise the source stands as it was written.
 void ReportCombinations(const std::vector<tuning::Declared>& declared,
                         const std::vector<std::vector<std::string>>& values,
                         const std::vector<v1::EvaluationResult>& results, size_t chosen, v1::EvaluationResult* report);
