@@ -25,6 +25,8 @@ std::string Unwritten(const at::Tensor& got) {
          "may never have been written)";
 }
 
+bool Exact(const at::Tensor& tensor) { return !(tensor.is_floating_point() || tensor.is_complex()); }
+
 bool HasExact(const Slot& slot) {
   return std::any_of(slot.out.places.begin(), slot.out.places.end(),
                      [](const Place& place) { return place.type.exact(); });
@@ -123,6 +125,7 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
           }
         }
         CountJumps(leaves, &expected);
+        CountTies(leaves, &expected);
       }
     } catch (const std::exception&) {
       expected.high.clear();
@@ -171,6 +174,50 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
   }
 }
 
+// One nudge shows a fourth of the ties: of few ties perhaps none, and a program that decides one of them otherwise
+// would be WRONG. Nudged until nearly all have shown, as far as there is time.
+void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
+  constexpr int kMostTurns = 24;        // show 999 of 1,000 ties of two
+  constexpr double kMostSeconds = 0.2;  // for all of them
+  if (expected->wide.empty() || !std::any_of(expected->plain.begin(), expected->plain.end(), Exact)) return;
+  const Clock::time_point begin = Clock::now();
+  std::vector<at::Tensor> masks(expected->high.size());
+  int turns = 0;
+  try {
+    const auto add = [&](const std::vector<at::Tensor>& outputs) {
+      for (std::size_t i = 0; i < masks.size(); ++i) {
+        if (!Exact(expected->plain[i])) continue;
+        const at::Tensor turned = outputs[i].ne(expected->high[i]);
+        masks[i] = masks[i].defined() ? masks[i].logical_or(turned) : turned;
+      }
+      ++turns;
+    };
+    add(expected->nudged);
+    double longest = 0;
+    while (turns < kMostTurns && Since(begin) + longest < kMostSeconds) {
+      const Clock::time_point turn = Clock::now();
+      auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
+      moved->Run();
+      const std::vector<at::Tensor> outputs = moved->Outputs();
+      if (outputs.size() != masks.size()) return;
+      for (std::size_t i = 0; i < masks.size(); ++i) {
+        if (outputs[i].sizes() != expected->high[i].sizes()) return;
+      }
+      add(outputs);
+      longest = std::max(longest, Since(turn));
+    }
+  } catch (const std::exception&) {
+    // No memory for another one: what was counted so far.
+  }
+  expected->turns = turns;
+  for (const at::Tensor& mask : masks) {
+    expected->turned.push_back(!mask.defined() || mask.numel() == 0
+                                   ? 0
+                                   : static_cast<double>(mask.sum().item<std::int64_t>()) /
+                                         static_cast<double>(mask.numel()));
+  }
+}
+
 // Expected::jumps; of exact types, every draw of which is nudged, the mean of all draws.
 std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
   std::vector<double> jumps = expected.jumps;
@@ -180,7 +227,7 @@ std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
   ++draws_;
   for (std::size_t i = 0; i < jumps.size(); ++i) {
     drawn_jumps_[i] += jumps[i];
-    if (!expected.plain[i].is_floating_point() && !expected.plain[i].is_complex()) jumps[i] = drawn_jumps_[i] / draws_;
+    if (Exact(expected.plain[i])) jumps[i] = drawn_jumps_[i] / draws_;
   }
   return jumps;
 }
@@ -218,10 +265,10 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     jumps_.resize(got.size());
     const std::vector<double> jumps = MeanJumps(expected, given);
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const Comparison compared =
-          CompareTensors({got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i),
-                          problem_.ReductionOf(i), noise_[i], At(expected.wide, i), jumps[i]},
-                         verify_rule_);
+      const Comparison compared = CompareTensors(
+          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise_[i],
+           At(expected.wide, i), jumps[i], i < expected.turned.size() ? expected.turned[i] : 0, expected.turns},
+          verify_rule_);
       jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {
         throw Verdict{"VERDICT_UNMEASURABLE",
@@ -478,7 +525,7 @@ std::string Check::Unusable(const Expected& expected) {
                : "";
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
-    const bool exact = !(expected.plain[i].is_floating_point() || expected.plain[i].is_complex());
+    const bool exact = Exact(expected.plain[i]);
     const Comparison own = CompareTensors({exact ? expected.plain[i] : at::Tensor(),
                                            expected.plain[i],
                                            At(expected.high, i),
@@ -486,7 +533,9 @@ std::string Check::Unusable(const Expected& expected) {
                                            problem_.ReductionOf(i),
                                            {},
                                            At(expected.wide, i),
-                                           i < expected.jumps.size() ? expected.jumps[i] : 0},
+                                           i < expected.jumps.size() ? expected.jumps[i] : 0,
+                                           i < expected.turned.size() ? expected.turned[i] : 0,
+                                           expected.turns},
                                           verify_rule_);
     if (own.undecided) return "rounding decides the reference's own result there";
     if (exact) continue;

@@ -21,6 +21,8 @@ struct Expected {
   std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
   std::vector<at::Tensor> wide;    // the same for inputs nudged further, where an output has steps
   std::vector<double> jumps;       // share of each output that jumps in a nudge; empty where none of them is known to
+  std::vector<double> turned;      // share of each output of an exact type that at least one of `turns` nudges turned
+  int turns = 0;                   // over; 0 and empty where that was not counted
 };
 
 // How the check goes on one distribution of values.
@@ -67,6 +69,7 @@ class Check {
  private:
   // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
   void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
+  void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
   std::vector<double> MeanJumps(const Expected& expected, bool given);
   // One draw on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,

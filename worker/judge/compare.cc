@@ -59,9 +59,8 @@ double JumpCount(double share, double n) {
   return mean > 0 ? std::min(MostJumps(mean), kMostJumps * n) : 0;
 }
 
-// Of the ties that a nudge showed there are twice as many, and an honest program may decide all of them otherwise; half
-// as many again for draws that have more.
-constexpr double kTieFactor = 3;
+// An honest program may decide all ties otherwise; half as many again for draws that have more.
+constexpr double kTieFactor = 1.5;
 
 // The share of elements that jump for an honest program: the nudge is one rounding, the work makes some.
 double JumpsAllowed(const wire::DType& type, double reduction, double unstable, const Rule& rule) {
@@ -147,6 +146,11 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
 }
 
 }  // namespace
+
+double TieShare(double turned, int turns, double unstable) {
+  constexpr double kTurned = 0.25;  // of ties, by one nudge
+  return turns > 0 ? std::max(0.0, turned - turns * unstable) / (1 - std::pow(1 - kTurned, turns)) : 0;
+}
 
 double MostJumps(double expected) { return expected > 0 ? expected + 4 * std::sqrt(expected) + 3 : 0; }
 

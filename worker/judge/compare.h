@@ -78,12 +78,16 @@ struct ReferenceNoise {
   // Response to the nudge, in nudges: how many times larger an error of the inputs stands in the output. From 1.
   double condition = 1, condition_max = 1;
   double unstable = 0;  // share of elements that jumped: a threshold or an index decided by rounding
-  // Of exact types: share of elements that came out otherwise whatever the size of the nudge. Of two equal keys a nudge
-  // leaves the first the greater one in half of the cases.
-  double ties = 0;
+  double ties = 0;      // of exact types: share of elements that are chosen among equal keys (TieShare)
   // Of float64: what it holds was computed in float32, and is judged as such.
   bool single = false;
 };
+
+// The share of elements that are chosen among equal keys (indices, mostly): a nudge, however small, turns them over,
+// each time another part. `turned`: share that at least one of `turns` nudges of kNudge turned over; `unstable`: share
+// that rounding alone turns over in one of them. A nudge moves one of two equal keys up and the other down in half of
+// the cases, and in half of those for the one that the reference did not choose.
+double TieShare(double turned, int turns, double unstable);
 
 struct ComparisonInput {
   const void* got = nullptr;        // n elements of `type`; null = only the noise is asked for (not for exact types)

@@ -101,12 +101,13 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
     const double share = static_cast<double>(jumps) / static_cast<double>(reference.numel());
     input.noise.known = true;
     input.noise.unstable = std::max(share, input.jumps);
-    input.noise.ties = 0;
     if (tensors.wide.defined()) {
-      // share = ties + slope, and a nudge `times` as large gives ties + times slope.
+      // share = a part of the ties + slope, and a nudge `times` as large gives that part + times slope.
       const double times = kWideNudge / kNudge;
       input.noise.unstable = std::max(0.0, (input.jumps * times - share) / (times - 1));
-      input.noise.ties = std::max(0.0, share - input.noise.unstable);
+      const double ties = tensors.turns > 0 ? TieShare(tensors.turned, tensors.turns, input.noise.unstable)
+                                            : TieShare(share, 1, input.noise.unstable);
+      input.noise.ties = std::max(input.noise.ties, ties);  // some draws have more than others
     }
     input.noise.unstable = std::max(input.noise.unstable, tensors.jumps);
   }
