@@ -127,6 +127,7 @@ void EngineImpl::EvaluateAgain(Job& job) {
 std::string EngineImpl::ChosenSource(const Job& job, int kernel, v1::EvaluationResult* whole) {
   const KernelRecord& record = job.tree->kernels()[kernel];
   if (record.finished_seq != 0) {
+    whole->clear_combinations();  // what was tried stands in the first result
     absl::StatusOr<v1::Event> first = ReadEvent(record.finished_seq);
     return first.ok() ? first->evaluation_finished().chosen_source_sha256() : "";
   }
@@ -135,10 +136,12 @@ std::string EngineImpl::ChosenSource(const Job& job, int kernel, v1::EvaluationR
   if (chosen == whole->combinations().end()) return "";
   std::vector<std::string> values;
   for (const v1::Parameter& parameter : chosen->parameters()) values.push_back(parameter.value());
-  absl::StatusOr<v1::Event> written = ReadEvent(record.written_seq);
-  absl::StatusOr<std::string> source = written.status();
-  if (written.ok()) source = ReadBlob(written->kernel_written().kernel().source_sha256());
-  if (source.ok()) source = tuning::WithValues(*source, values);
+  const auto with_values = [&]() -> absl::StatusOr<std::string> {
+    GROVE_ASSIGN_OR_RETURN(const v1::Event written, ReadEvent(record.written_seq));
+    GROVE_ASSIGN_OR_RETURN(const std::string source, ReadBlob(written.kernel_written().kernel().source_sha256()));
+    return tuning::WithValues(source, values);
+  };
+  absl::StatusOr<std::string> source = with_values();
   if (source.ok()) return PutBlob(*std::move(source));
   LogError("engine", "the chosen parameters of ", job.tree->KernelId(kernel),
            " do not fit: ", source.status().message());

@@ -64,6 +64,10 @@ Rules:
 - Inputs must not be written. They differ at every call, as do all pointers: cache nothing from one call to the next but
   scratch memory.
 - A Python number among the inputs is a 0-dimensional tensor in host memory (float64, int64 or bool).
+- Where measuring alone can tell which of a few values is best (a tile, a number of threads, an unrolling), put the likeliest
+  into the line and name all of them behind it. Every combination is built, checked and timed, and the fastest counts:
+    constexpr int kThreads = 256;  // grove: try 256 128 512
+  One or two such constants with two to four values each are enough.
 - The result is compared with the reference on several random draws, and timed against it. A kernel that skips work, returns
   stored results or tampers with the measurement is found out and counts for nothing.
 )";
