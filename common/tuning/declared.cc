@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -23,6 +24,8 @@ absl::Status Bad(int line, absl::string_view what) {
 
 // Where a comment of the line begins with "grove: try" and a blank: of its "//" or "#", and of the verb.
 bool FindMark(absl::string_view line, std::size_t* comment, std::size_t* verb) {
+  const absl::string_view code = absl::StripLeadingAsciiWhitespace(line);
+  const std::size_t code_at = line.size() - code.size();
   for (std::size_t at = line.find(kMark); at != absl::string_view::npos; at = line.find(kMark, at + 1)) {
     std::size_t before = at;
     while (before > 0 && (line[before - 1] == ' ' || line[before - 1] == '\t')) --before;
@@ -34,8 +37,8 @@ bool FindMark(absl::string_view line, std::size_t* comment, std::size_t* verb) {
     }
     if (opener == before) continue;
     // What is commented out is not declared.
-    const absl::string_view code = absl::StripLeadingAsciiWhitespace(line.substr(0, opener));
-    if (code.substr(0, 2) == "//" || (line[opener] == '#' && code.substr(0, 1) == "#")) continue;
+    const bool behind_code = code_at < opener;
+    if (behind_code && (code.substr(0, 2) == "//" || (line[opener] == '#' && code[0] == '#'))) continue;
     std::size_t word = at + kMark.size();
     while (word < line.size() && (line[word] == ' ' || line[word] == '\t')) ++word;
     const std::size_t end = word + kVerb.size();
@@ -112,8 +115,13 @@ absl::StatusOr<Declared> Parse(absl::string_view line, std::size_t begin, int nu
     return Bad(number, absl::StrCat("the first value to try, ", declared.values[0], ", stands ", places.size(),
                                     " times in the line before its comment; it must stand there once"));
   }
+  const absl::string_view before = line.substr(0, places[0]);
+  if (absl::StrContains(before, line[comment] == '#' ? "#" : "//")) {
+    return Bad(number, absl::StrCat("the first value to try, ", declared.values[0],
+                                    ", stands in a comment; it must stand in the code before"));
+  }
   declared.value_at = begin + places[0];
-  declared.name = NameBefore(line.substr(0, places[0]));
+  declared.name = NameBefore(before);
   if (declared.name.empty()) declared.name = absl::StrCat("line ", number);
   declared.name.resize(std::min(declared.name.size(), kMaxNameBytes));
   return declared;
@@ -160,17 +168,16 @@ std::vector<std::vector<std::string>> Combinations(const std::vector<Declared>& 
   }
 }
 
-absl::StatusOr<std::string> WithValues(absl::string_view source, const std::vector<std::string>& values) {
-  absl::StatusOr<std::vector<Declared>> declared = FindDeclared(source);
-  if (!declared.ok()) return declared.status();
-  if (declared->size() != values.size()) {
+absl::StatusOr<std::string> WithValues(absl::string_view source, const std::vector<Declared>& declared,
+                                       const std::vector<std::string>& values) {
+  if (declared.size() != values.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(values.size(), " values for ", declared->size(), " declared parameters"));
+        absl::StrCat(values.size(), " values for ", declared.size(), " declared parameters"));
   }
   std::string text;
   std::size_t done = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Declared& one = (*declared)[i];
+    const Declared& one = declared[i];
     if (std::find(one.values.begin(), one.values.end(), values[i]) == one.values.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat(one.name, " declares no value ", values[i].substr(0, kMaxValueBytes)));

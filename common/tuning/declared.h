@@ -36,8 +36,9 @@ absl::StatusOr<std::vector<Declared>> FindDeclared(absl::string_view source);
 // One value of each, for every combination: as the source stands first, then with the last one changing fastest.
 std::vector<std::vector<std::string>> Combinations(const std::vector<Declared>& declared);
 
-// The source with these values (one for each, of those that it declares), in which nothing is declared any more: "try"
-// reads "tried". INVALID_ARGUMENT where they do not fit.
-absl::StatusOr<std::string> WithValues(absl::string_view source, const std::vector<std::string>& values);
+// The source with these values, one for each that it declares (FindDeclared of it), in which nothing is declared any
+// more: "try" reads "tried". INVALID_ARGUMENT where the values do not fit.
+absl::StatusOr<std::string> WithValues(absl::string_view source, const std::vector<Declared>& declared,
+                                       const std::vector<std::string>& values);
 
 }  // namespace grove::tuning

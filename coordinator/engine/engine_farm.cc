@@ -100,11 +100,10 @@ bool EngineImpl::FinishReused(Job& job, int kernel) {
   absl::StatusOr<v1::Event> earlier = ReadEvent(seq);
   if (!earlier.ok()) return false;
   const v1::EvaluationFinished& from = earlier->evaluation_finished();
-  v1::EvaluationResult whole = from.result();
-  if (absl::StatusOr<std::string> text = ReadBlob(from.result_sha256()); text.ok()) {
-    v1::EvaluationResult parsed;
-    if (parsed.ParseFromString(*text)) whole = std::move(parsed);
-  }
+  absl::StatusOr<v1::EvaluationResult> stored = ReadResult(from.result_sha256());
+  if (!stored.ok()) return false;
+  v1::EvaluationResult whole = *std::move(stored);
+  if (from.confirmation()) whole.clear_combinations();  // it is of the chosen source, which declares nothing
   bool same_machine = false;
   for (const scheduler::WorkerView& view : scheduler_.Workers()) {
     same_machine = same_machine || (view.session != 0 && SameMachine(whole.device(), view.hello.device()) &&
@@ -122,42 +121,68 @@ void EngineImpl::EvaluateAgain(Job& job) {
   if (kernel >= 0) AddKernelWork(job, kernel);
 }
 
-// The source with the values that the first result chose, as a blob; empty where nothing was declared. What a worker
-// says of it that does not fit is dropped: the kernel then stands for its source as written.
-std::string EngineImpl::ChosenSource(const Job& job, int kernel, v1::EvaluationResult* whole) {
+absl::StatusOr<v1::EvaluationResult> EngineImpl::ReadResult(const std::string& sha256) {
+  GROVE_ASSIGN_OR_RETURN(const std::string text, ReadBlob(sha256));
+  v1::EvaluationResult result;
+  if (result.ParseFromString(text)) return result;
+  return absl::DataLossError(absl::StrCat("the result ", sha256, " cannot be understood"));
+}
+
+// Puts the source with the values that the first result chose into a blob and names it; nothing where none were
+// declared. Values that the source does not declare make the result UNMEASURABLE: nobody knows what was measured.
+void EngineImpl::NameChosen(const Job& job, int kernel, v1::EvaluationResult* whole, v1::EvaluationFinished* finished) {
   const KernelRecord& record = job.tree->kernels()[kernel];
   if (record.finished_seq != 0) {
-    whole->clear_combinations();  // what was tried stands in the first result
+    // The chosen one alone was measured again; what was tried stands in the first result.
+    whole->clear_combinations();
     absl::StatusOr<v1::Event> first = ReadEvent(record.finished_seq);
-    return first.ok() ? first->evaluation_finished().chosen_source_sha256() : "";
+    if (!first.ok() || first->evaluation_finished().chosen_source_sha256().empty()) return;
+    if (auto result = ReadResult(first->evaluation_finished().result_sha256()); result.ok()) {
+      whole->mutable_combinations()->Swap(result->mutable_combinations());
+    }
+    finished->set_chosen_source_sha256(first->evaluation_finished().chosen_source_sha256());
+    return;
   }
   const auto chosen = std::find_if(whole->combinations().begin(), whole->combinations().end(),
                                    [](const v1::Combination& one) { return one.chosen(); });
-  if (chosen == whole->combinations().end()) return "";
+  if (chosen == whole->combinations().end()) return;
   std::vector<std::string> values;
   for (const v1::Parameter& parameter : chosen->parameters()) values.push_back(parameter.value());
-  const auto with_values = [&]() -> absl::StatusOr<std::string> {
+  const auto with_values = [&]() -> absl::StatusOr<v1::Candidate> {
     GROVE_ASSIGN_OR_RETURN(const v1::Event written, ReadEvent(record.written_seq));
     GROVE_ASSIGN_OR_RETURN(const std::string source, ReadBlob(written.kernel_written().kernel().source_sha256()));
-    return tuning::WithValues(source, values);
+    GROVE_ASSIGN_OR_RETURN(const std::vector<tuning::Declared> declared, tuning::FindDeclared(source));
+    v1::Candidate candidate = written.kernel_written().kernel().candidate();
+    GROVE_ASSIGN_OR_RETURN(*candidate.mutable_source(), tuning::WithValues(source, declared, values));
+    return candidate;
   };
-  absl::StatusOr<std::string> source = with_values();
-  if (source.ok()) return PutBlob(*std::move(source));
+  absl::StatusOr<v1::Candidate> candidate = with_values();
+  if (candidate.ok()) {
+    finished->set_chosen_normalised_sha256(NormalisedSha256(*candidate));
+    finished->set_chosen_source_sha256(PutBlob(std::move(*candidate->mutable_source())));
+    return;
+  }
   LogError("engine", "the chosen parameters of ", job.tree->KernelId(kernel),
-           " do not fit: ", source.status().message());
-  whole->clear_combinations();
-  return "";
+           " do not fit: ", candidate.status().message());
+  v1::EvaluationResult unfit;
+  unfit.set_attempt(whole->attempt());
+  unfit.set_verdict(v1::VERDICT_UNMEASURABLE);
+  unfit.set_reason(absl::StrCat("the worker says that it chose parameters which the source does not declare (",
+                                candidate.status().message(), "): are both of one version?"));
+  *unfit.mutable_device() = whole->device();
+  unfit.set_grove_version(whole->grove_version());
+  *whole = std::move(unfit);
 }
 
 void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole) {
   whole.set_attempt(attempt);
-  LimitWholeResult(&whole);
   v1::Event event;
   v1::EvaluationFinished* finished = event.mutable_evaluation_finished();
+  NameChosen(job, kernel, &whole, finished);
+  LimitWholeResult(&whole);
   finished->set_kernel(job.tree->KernelId(kernel));
   finished->set_attempt(attempt);
   finished->set_confirmation(job.tree->kernels()[kernel].finished_seq != 0);
-  finished->set_chosen_source_sha256(ChosenSource(job, kernel, &whole));
   *finished->mutable_result() = BoundedResult(whole);
   finished->set_result_sha256(PutBlob(whole.SerializeAsString()));
   ++verdicts_[LowerVerdict(whole.verdict())];

@@ -582,7 +582,7 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
   kernel.set_survivor(record.survivor);
   kernel.set_explored(record.explored);
   kernel.set_state(tree.ended() ? v1::NODE_STATE_ABANDONED : v1::NODE_STATE_OPEN);
-  std::string first_sha256, chosen_sha256;  // of the first result; of the source with the parameters that it chose
+  std::string chosen_sha256;  // of the source with the parameters that were chosen
   if (record.finished_seq != 0 && (whole || record.finished_seq <= committed_seq_)) {
     const bool again = record.again_seq != 0 && (whole || record.again_seq <= committed_seq_);
     for (const uint64_t seq : {record.finished_seq, record.again_seq}) {
@@ -592,10 +592,7 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
       if (tree.is_search() && !end.result().timing().baselines().empty()) {
         *kernel.add_measured() = end.result().timing().baselines(0);
       }
-      if (seq == record.finished_seq) {
-        first_sha256 = end.result_sha256();
-        chosen_sha256 = end.chosen_source_sha256();
-      }
+      if (seq == record.finished_seq) chosen_sha256 = end.chosen_source_sha256();
       if (seq != (again ? record.result_seq() : record.finished_seq)) continue;
       *kernel.mutable_result() = std::move(*end.mutable_result());
       kernel.set_result_sha256(end.result_sha256());
@@ -606,20 +603,9 @@ absl::StatusOr<v1::KernelNode> EngineImpl::KernelView(const Job& job, int index,
   GROVE_ASSIGN_OR_RETURN(*kernel.mutable_candidate()->mutable_source(),
                          ReadBlob(chosen_sha256.empty() ? kernel.source_sha256() : chosen_sha256));
   if (!kernel.result_sha256().empty()) {
-    const auto read = [&](const std::string& sha256) -> absl::StatusOr<v1::EvaluationResult> {
-      GROVE_ASSIGN_OR_RETURN(const std::string text, ReadBlob(sha256));
-      v1::EvaluationResult result;
-      if (result.ParseFromString(text)) return result;
-      return absl::DataLossError(absl::StrCat("the result of ", kernel.id(), " cannot be understood"));
-    };
-    GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult result, read(kernel.result_sha256()));
+    GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult result, ReadResult(kernel.result_sha256()));
     // The attempt is this kernel's own even where the result is shared with an equal one.
     result.set_attempt(kernel.result().attempt());
-    if (!chosen_sha256.empty() && kernel.result_sha256() != first_sha256) {
-      // Measured again it was the chosen one alone; what was tried stands in the first.
-      GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult first, read(first_sha256));
-      result.mutable_combinations()->Swap(first.mutable_combinations());
-    }
     *kernel.mutable_result() = std::move(result);
   }
   return kernel;

@@ -351,7 +351,8 @@ class EngineImpl : public Engine {
   void Evaluate(Job& job, int kernel);
   void AddKernelWork(Job& job, int kernel);
   void EvaluateAgain(Job& job);
-  std::string ChosenSource(const Job& job, int kernel, v1::EvaluationResult* whole);
+  absl::StatusOr<v1::EvaluationResult> ReadResult(const std::string& sha256);
+  void NameChosen(const Job& job, int kernel, v1::EvaluationResult* whole, v1::EvaluationFinished* finished);
   void FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationResult whole);
   void FinishDuplicate(Job& job, int kernel, int original);
   // Gives an equal evaluation's result where the job allows it and there is one of an equal machine.

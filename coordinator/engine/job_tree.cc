@@ -246,6 +246,9 @@ absl::Status JobTree::ApplyFinished(const v1::Event& event) {
   kernel.finished_attempt = finished.attempt();
   kernel.verdict = finished.result().verdict();
   leases_.erase(index);
+  if (finished.chosen_normalised_sha256().size() == 64) {
+    by_normalised_.try_emplace(Key(finished.chosen_normalised_sha256()), index);
+  }
   --open_;
   counts_.set_finished(counts_.finished() + 1);
   ++(*counts_.mutable_verdicts())[kernel.verdict];

@@ -164,7 +164,7 @@ TEST_CASE("What was chosen of declared parameters is what is measured again, sho
   check();
 }
 
-TEST_CASE("Chosen parameters that do not fit are dropped, and the kernel stands as it was written", "[lead]") {
+TEST_CASE("A result whose chosen parameters do not fit counts for nothing", "[lead]") {
   Harness h;
   h.generator->set_declaration("\nint t = 8;  // grove: try 8 16");
   Worker worker(h, "w1", 1);
@@ -178,9 +178,14 @@ TEST_CASE("Chosen parameters that do not fit are dropped, and the kernel stands 
     return result;
   })) {
   }
-  const v1::KernelNode best = *h.Kernel(h.Get(id)->best_node());
-  CHECK(absl::StrContains(best.candidate().source(), "int t = 8;  // grove: try 8 16"));
-  CHECK(best.result().combinations().empty());
+  const v1::Job job = *h.Get(id);
+  CHECK(job.counts().correct() == 0);
+  CHECK(job.best_node().empty());
+  const v1::KernelNode kernel = *h.Kernel(id + "/k1");
+  CHECK(kernel.result().verdict() == v1::VERDICT_UNMEASURABLE);
+  CHECK(absl::StrContains(kernel.result().reason(), "t declares no value rm -rf"));
+  CHECK(kernel.result().timing().baselines().empty());
+  CHECK(absl::StrContains(kernel.candidate().source(), "int t = 8;  // grove: try 8 16"));
 }
 
 TEST_CASE("A kernel that is wrong the second time does not lead and is not correct", "[lead]") {

@@ -308,7 +308,7 @@ TEST_CASE("Of equal keys any may be chosen, and that is no leave for other eleme
   CHECK_FALSE(judged(some, 200).ok);
   CHECK_FALSE(judged(some, 200).undecided);
   CHECK_FALSE(judged(0, 1).ok);
-  CHECK(judged(0.2, 1).undecided);
+  CHECK(judged(0.3, 1).undecided);
 }
 
 TEST_CASE("An output left as it was poisoned fails for every element type", "[compare]") {

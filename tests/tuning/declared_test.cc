@@ -1,6 +1,8 @@
 #include "common/tuning/declared.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <random>
 #include <set>
 
@@ -9,6 +11,10 @@
 
 namespace grove::tuning {
 namespace {
+
+absl::StatusOr<std::string> With(absl::string_view source, const std::vector<std::string>& values) {
+  return WithValues(source, *FindDeclared(source), values);
+}
 
 std::string Why(absl::string_view source) {
   const auto declared = FindDeclared(source);
@@ -49,7 +55,7 @@ TEST_CASE("What looks like a declaration and is none is left alone", "[tuning]")
     REQUIRE(declared.ok());
     CHECK(declared->empty());
     CHECK(Combinations(*declared).empty());
-    CHECK(*WithValues(source, {}) == source);
+    CHECK(*With(source, {}) == source);
   }
 }
 
@@ -70,9 +76,13 @@ TEST_CASE("A declaration that cannot be followed says where it stands and what t
   CHECK(absl::StrContains(Why(wide), "line 7: with this one there are 128 combinations"));
   CHECK(absl::StrContains(Why("double x = 2e-1;  // grove: try 1 2"), "stands 0 times"));
   CHECK(absl::StrContains(Why("int x = 1'000;  // grove: try 1 2"), "stands 0 times"));
-  CHECK_FALSE(WithValues("int x = 1;  // grove: try 1 2", {"3"}).ok());
-  CHECK_FALSE(WithValues("int x = 1;  // grove: try 1 2", {}).ok());
-  CHECK_FALSE(WithValues("int x = 1;", {"1"}).ok());
+  CHECK(absl::StrContains(Why("int x;  // was 1  // grove: try 1 2"), "stands in a comment"));
+  CHECK(absl::StrContains(Why("x = y  # was 1  # grove: try 1 2"), "stands in a comment"));
+  CHECK(Why("x = y // 2  # grove: try 2 4").empty());
+  CHECK(Why("#define X 1  // grove: try 1 2").empty());
+  CHECK_FALSE(With("int x = 1;  // grove: try 1 2", {"3"}).ok());
+  CHECK_FALSE(With("int x = 1;  // grove: try 1 2", {}).ok());
+  CHECK_FALSE(With("int x = 1;", {"1"}).ok());
 }
 
 TEST_CASE("Every combination is made once, as the source stands first, and declares nothing more", "[tuning]") {
@@ -82,17 +92,33 @@ TEST_CASE("Every combination is made once, as the source stands first, and decla
   CHECK(all[0] == std::vector<std::string>{"1", "x"});
   CHECK(all[1] == std::vector<std::string>{"1", "yy"});
   CHECK(all[5] == std::vector<std::string>{"2", "z"});
-  CHECK(*WithValues(source, all[4]) ==
-        "int a = 2;  // grove: tried 1 2\r\n  int b = yy;// grove: tried x yy z\nint c = a;");
+  CHECK(*With(source, all[4]) == "int a = 2;  // grove: tried 1 2\r\n  int b = yy;// grove: tried x yy z\nint c = a;");
   std::set<std::string> texts;
-  for (const auto& one : all) texts.insert(*WithValues(source, one));
+  for (const auto& one : all) texts.insert(*With(source, one));
   CHECK(texts.size() == 6);
   for (const std::string& text : texts) CHECK(FindDeclared(text)->empty());
   const std::string two = "int a = 1;  // grove: try 1 2\nint a = 1;  // grove: try 1 3\n";
   CHECK((*FindDeclared(two))[1].name == "a:2");
 }
 
-TEST_CASE("A source of the largest size takes no longer than it is long", "[tuning]") {
+TEST_CASE("The time that a source takes grows as its length, not as its square", "[tuning]") {
+  // Blanks, and then marks that are none, each of which could look at all the blanks.
+  const auto seconds = [](std::size_t length) {
+    std::string source(length / 2, ' ');
+    while (source.size() < length) source += "//grove:";
+    double best = 1e9;
+    for (int i = 0; i < 5; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      CHECK(FindDeclared(source)->empty());
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return best;
+  };
+  const double small = seconds(1 << 16), large = seconds(1 << 20);
+  CHECK(large < 16 * 6 * small);  // 256 times, were it the square
+}
+
+TEST_CASE("Names and values that are too long or too many are cut or refused", "[tuning]") {
   // A million bytes of values: each would be compared with all before it, were they not too many already.
   std::string values = "int x = 0;  // grove: try";
   for (int i = 0; values.size() < (1 << 20); ++i) absl::StrAppend(&values, " ", i);
@@ -138,7 +164,7 @@ TEST_CASE("Whatever the text, what is found can be followed", "[tuning]") {
       continue;
     }
     for (const auto& values : Combinations(*declared)) {
-      const auto text = WithValues(source, values);
+      const auto text = WithValues(source, *declared, values);
       REQUIRE(text.ok());
       REQUIRE(FindDeclared(*text)->empty());
       ++followed;

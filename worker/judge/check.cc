@@ -183,6 +183,8 @@ void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
   const Clock::time_point begin = Clock::now();
   std::vector<at::Tensor> masks(expected->high.size());
   int turns = 0;
+  // The first one is there already.
+  double longest = std::max(problem_.double_seconds, 0.0);
   try {
     const auto add = [&](const std::vector<at::Tensor>& outputs) {
       for (std::size_t i = 0; i < masks.size(); ++i) {
@@ -193,7 +195,7 @@ void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
       ++turns;
     };
     add(expected->nudged);
-    double longest = 0;
+    ops_.Synchronize();
     while (turns < kMostTurns && Since(begin) + longest < kMostSeconds) {
       const Clock::time_point turn = Clock::now();
       auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
@@ -204,18 +206,14 @@ void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
         if (outputs[i].sizes() != expected->high[i].sizes()) return;
       }
       add(outputs);
+      ops_.Synchronize();  // what was queued has to be paid for, too
       longest = std::max(longest, Since(turn));
     }
   } catch (const std::exception&) {
-    // No memory for another one: what was counted so far.
+    if (turns == 0) return;  // no memory for another one: what was counted so far
   }
   expected->turns = turns;
-  for (const at::Tensor& mask : masks) {
-    expected->turned.push_back(!mask.defined() || mask.numel() == 0
-                                   ? 0
-                                   : static_cast<double>(mask.sum().item<std::int64_t>()) /
-                                         static_cast<double>(mask.numel()));
-  }
+  expected->turned = std::move(masks);
 }
 
 // Expected::jumps; of exact types, every draw of which is nudged, the mean of all draws.
@@ -265,10 +263,14 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     jumps_.resize(got.size());
     const std::vector<double> jumps = MeanJumps(expected, given);
     for (std::size_t i = 0; i < got.size(); ++i) {
+      ReferenceNoise noise = noise_[i];
+      double* ties = given ? &ties_[{slot->shape_set, i}] : nullptr;
+      if (ties != nullptr) noise.ties = *ties;
       const Comparison compared = CompareTensors(
-          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise_[i],
-           At(expected.wide, i), jumps[i], i < expected.turned.size() ? expected.turned[i] : 0, expected.turns},
+          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise,
+           At(expected.wide, i), jumps[i], At(expected.turned, i), expected.turns},
           verify_rule_);
+      if (ties != nullptr) *ties = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {
         throw Verdict{"VERDICT_UNMEASURABLE",
@@ -534,7 +536,7 @@ std::string Check::Unusable(const Expected& expected) {
                                            {},
                                            At(expected.wide, i),
                                            i < expected.jumps.size() ? expected.jumps[i] : 0,
-                                           i < expected.turned.size() ? expected.turned[i] : 0,
+                                           At(expected.turned, i),
                                            expected.turns},
                                           verify_rule_);
     if (own.undecided) return "rounding decides the reference's own result there";

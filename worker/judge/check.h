@@ -2,8 +2,10 @@
 // docs/correctness.md derives every constant.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/judge/compare_tensors.h"
@@ -21,8 +23,10 @@ struct Expected {
   std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
   std::vector<at::Tensor> wide;    // the same for inputs nudged further, where an output has steps
   std::vector<double> jumps;       // share of each output that jumps in a nudge; empty where none of them is known to
-  std::vector<double> turned;      // share of each output of an exact type that at least one of `turns` nudges turned
-  int turns = 0;                   // over; 0 and empty where that was not counted
+  // Of outputs of exact types: which elements at least one of `turns` nudges turned over; undefined for others, empty
+  // where that was not asked.
+  std::vector<at::Tensor> turned;
+  int turns = 0;
 };
 
 // How the check goes on one distribution of values.
@@ -107,6 +111,7 @@ class Check {
   Random secret_;
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;
+  std::map<std::pair<std::size_t, std::size_t>, double> ties_;  // by shape set and output: most of any draw of GIVEN
   std::vector<Jumps> jumps_;
   std::vector<double> drawn_jumps_;  // of each output: the sum of Expected::jumps over the draws of GIVEN
   int draws_ = 0;

@@ -110,11 +110,13 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   Comparison result;
   result.elements = input.elements;
   double sum_squares = 0, error_squares = 0;
+  std::int64_t unturned = 0;  // mismatched, and no nudge turned them over
   for (std::int64_t i = 0; i < input.elements; ++i) {
     const T expected = LoadAs<T>(input.reference, i), got = LoadAs<T>(input.got, i);
     sum_squares += static_cast<double>(expected) * static_cast<double>(expected);
     if (expected == got) continue;
     ++result.mismatched;
+    unturned += input.turned != nullptr && !input.turned[i];
     const double error = std::fabs(static_cast<double>(got) - static_cast<double>(expected));
     error_squares += error * error;
     if (result.worst < 0 || error > result.error) {
@@ -130,14 +132,16 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   result.scaled_error = sum_squares > 0 ? std::sqrt(error_squares / sum_squares) : std::sqrt(error_squares);
   // An index or a flag that rounding decides (the largest of sums) may come out otherwise, as often as it does for the
   // reference itself.
-  const double share =
-      JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule) + kTieFactor * input.noise.ties;
-  const double allowed = JumpCount(share, static_cast<double>(input.elements));
-  result.jumps_expected = share * static_cast<double>(input.elements);
-  result.undecided = rule.mode == RuleMode::kScaled && share > kMostJumps;
+  // Where it is known which elements a nudge turns over, ties are among those.
+  const double n = static_cast<double>(input.elements), ties = kTieFactor * input.noise.ties;
+  const double jumps = JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule);
+  const bool among_turned =
+      input.turned == nullptr || static_cast<double>(unturned) <= JumpCount(jumps + ties * TiesUnseen(input.turns), n);
+  result.jumps_expected = (jumps + ties) * n;
+  result.undecided = rule.mode == RuleMode::kScaled && jumps + input.noise.ties > kMostJumps;
   result.noise = input.noise;
   result.passes_1e4 = result.passes_1e2 = result.mismatched == 0;
-  result.passes_scaled = static_cast<double>(result.mismatched) <= allowed;
+  result.passes_scaled = static_cast<double>(result.mismatched) <= JumpCount(jumps + ties, n) && among_turned;
   result.ok = rule.mode == RuleMode::kScaled ? result.passes_scaled : result.mismatched == 0;
   result.excused = result.ok && result.mismatched > 0;
   if (result.excused) result.jumps = result.mismatched;
@@ -147,9 +151,13 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
 
 }  // namespace
 
-double TieShare(double turned, int turns, double unstable) {
+double TiesUnseen(int turns) {
   constexpr double kTurned = 0.25;  // of ties, by one nudge
-  return turns > 0 ? std::max(0.0, turned - turns * unstable) / (1 - std::pow(1 - kTurned, turns)) : 0;
+  return std::pow(1 - kTurned, turns);
+}
+
+double TieShare(double turned, int turns, double unstable) {
+  return turns > 0 ? std::max(0.0, turned - turns * unstable) / (1 - TiesUnseen(turns)) : 0;
 }
 
 double MostJumps(double expected) { return expected > 0 ? expected + 4 * std::sqrt(expected) + 3 : 0; }

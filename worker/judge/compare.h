@@ -86,8 +86,11 @@ struct ReferenceNoise {
 // The share of elements that are chosen among equal keys (indices, mostly): a nudge, however small, turns them over,
 // each time another part. `turned`: share that at least one of `turns` nudges of kNudge turned over; `unstable`: share
 // that rounding alone turns over in one of them. A nudge moves one of two equal keys up and the other down in half of
-// the cases, and in half of those for the one that the reference did not choose.
+// the cases, and in half of those for the one that the reference did not choose. What rounding turns over is counted as
+// if no element were turned twice, which is too much; JumpsAllowed, many times `unstable`, makes up for it.
 double TieShare(double turned, int turns, double unstable);
+// The share of the ties that none of so many nudges has turned over.
+double TiesUnseen(int turns);
 
 struct ComparisonInput {
   const void* got = nullptr;        // n elements of `type`; null = only the noise is asked for (not for exact types)
@@ -99,6 +102,9 @@ struct ComparisonInput {
   double reduction = 1;  // longest reduction that leads to this output
   ReferenceNoise noise;  // from another draw, used where `high` is null
   double jumps = 0;      // share of elements that jump in one nudge, as a larger one counted it; with `nudged`
+  // Of an exact type: whether at least one of `turns` nudges turned the element over. Null where that is not known.
+  const bool* turned = nullptr;
+  int turns = 0;
 };
 
 struct Comparison {

@@ -96,6 +96,7 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   input.noise = tensors.noise;
   input.noise.single = Single(tensors.reference);
   input.jumps = std::max(WideJumps(tensors), tensors.jumps);
+  at::Tensor turned;
   if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
     const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
     const double share = static_cast<double>(jumps) / static_cast<double>(reference.numel());
@@ -105,8 +106,16 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
       // share = a part of the ties + slope, and a nudge `times` as large gives that part + times slope.
       const double times = kWideNudge / kNudge;
       input.noise.unstable = std::max(0.0, (input.jumps * times - share) / (times - 1));
-      const double ties = tensors.turns > 0 ? TieShare(tensors.turned, tensors.turns, input.noise.unstable)
-                                            : TieShare(share, 1, input.noise.unstable);
+      const bool counted = tensors.turned.defined();
+      if (counted) {
+        turned = tensors.turned.cpu().contiguous();
+        input.turned = turned.data_ptr<bool>();
+        input.turns = tensors.turns;
+      }
+      const double ties = counted
+                              ? TieShare(static_cast<double>(Count(turned)) / static_cast<double>(reference.numel()),
+                                         tensors.turns, input.noise.unstable)
+                              : TieShare(share, 1, input.noise.unstable);
       input.noise.ties = std::max(input.noise.ties, ties);  // some draws have more than others
     }
     input.noise.unstable = std::max(input.noise.unstable, tensors.jumps);

@@ -18,8 +18,8 @@ struct ComparedTensors {
   ReferenceNoise noise;  // of another draw, used where `high` is undefined
   at::Tensor wide;       // as `nudged`, for inputs moved by kWideNudge; may be undefined; only with `nudged`
   double jumps = 0;      // share of elements that jump in one nudge, where larger ones counted it (JumpsBeyond)
-  double turned = 0;     // of an exact type: share of elements that at least one of `turns` nudges turned over; where
-  int turns = 0;         // `turns` is 0, `nudged` is the only one
+  at::Tensor turned;     // of an exact type: whether at least one of `turns` nudges turned the element over; where
+  int turns = 0;         // undefined, `nudged` is the only one
 };
 
 // Whether its values are steps (an exact type, or a fraction that few values occur of): an element then jumps when

@@ -29,7 +29,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/measure/comparison.h"
-#include "common/measure/lead.h"
 #include "common/tuning/declared.h"
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
@@ -100,6 +99,15 @@ class Flag {
   std::shared_ptr<std::atomic<bool>> value_ = std::make_shared<std::atomic<bool>>(false);
 };
 
+// One combination of the values of declared parameters. The objects are in the build cache: together they may be large.
+struct Variant {
+  std::vector<std::string> values;
+  std::optional<v1::EvaluationResult> unbuilt;  // the result of one that was not built
+  v1::BuildReport report;
+  std::optional<build::InstructionMix> instructions;
+  std::string no_instructions;
+};
+
 struct Work {
   v1::Assignment assignment;
   Flag cancelled;
@@ -111,12 +119,9 @@ struct Work {
   std::optional<build::BuildOutcome> built, rival_built;
   std::optional<build::InstructionMix> instructions;  // with options.profile
   std::string no_instructions;                        // why there are none
-  // Of a candidate that declares parameters: one source for each combination of their values, and the result of those
-  // that do not build.
+  // Of a candidate that declares parameters: all combinations of their values.
   std::vector<tuning::Declared> declared;
-  std::vector<std::vector<std::string>> values;
-  std::vector<std::string> sources;
-  std::vector<std::optional<v1::EvaluationResult>> unbuilt;
+  std::vector<Variant> variants;
   std::vector<std::pair<std::string, double>> stages;
   absl::Time submitted = SteadyNow(), ready = SteadyNow();  // for the device
 };
@@ -199,15 +204,19 @@ class PipelineImpl : public Pipeline {
   void Calibrate(const WorkPtr& work);
   void BuildCombinations(const WorkPtr& work);
   void EvaluateCombinations(const WorkPtr& work);
+  void FinishCombinations(const WorkPtr& work, const Choice& choice);
+  v1::Candidate CandidateOf(const WorkPtr& work, const Variant& variant) const;
   void Disassemble(const WorkPtr& work, const build::BuildOutcome& built);
   // Sends it to the device.
   void Built(const WorkPtr& work);
   // What the device has reported since the last work is no fault of the next.
   bool IsWellStill(std::string* why);
-  absl::StatusOr<v1::WorkResult> EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate);
+  absl::StatusOr<v1::WorkResult> EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate,
+                                               const Variant* variant);
   absl::StatusOr<v1::EvaluationResult> EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate);
   absl::StatusOr<v1::Calibration> MeasureRates(const WorkPtr& work, absl::Duration budget);
-  absl::StatusOr<build::BuildOutcome> Build(const WorkPtr& work, const v1::Candidate& candidate);
+  // `again`: it was built for this work before, and is counted once.
+  absl::StatusOr<build::BuildOutcome> Build(const WorkPtr& work, const v1::Candidate& candidate, bool again = false);
   v1::DeviceInfo DeviceOfResult() const;
 
   // The warm judge for this work's problem, made if needed. Otherwise a problem error or an infrastructure failure is
@@ -652,11 +661,12 @@ void PipelineImpl::Built(const WorkPtr& work) {
   changed_.notify_all();
 }
 
-absl::StatusOr<build::BuildOutcome> PipelineImpl::Build(const WorkPtr& work, const v1::Candidate& candidate) {
+absl::StatusOr<build::BuildOutcome> PipelineImpl::Build(const WorkPtr& work, const v1::Candidate& candidate,
+                                                        bool again) {
   absl::StatusOr<build::BuildOutcome> outcome = builder_->Build(
       candidate, work->limits, [&] { return work->cancelled.load(); },
       [&](const std::string& what) { Progress(work, "build", what); });
-  if (!outcome.ok()) return outcome;
+  if (!outcome.ok() || again) return outcome;
   std::lock_guard<std::mutex> lock(mutex_);
   ++stats_.builds_total;
   ++(outcome->report.cached() ? stats_.build_cache_hits_total : stats_.build_cache_misses_total);
@@ -715,7 +725,7 @@ void PipelineImpl::DeviceLoop() {
 
 bool PipelineImpl::IsWellStill(std::string* why) {
   if (XidFindings since = health_->TakeXids(false); !since.device.empty() && !health_->Quarantined()) {
-    health_->Quarantine(absl::StrCat("it reported ", since.Text(), " while idle"));
+    health_->Quarantine(absl::StrCat("it reported ", since.Text(), " while nothing ran"));
     ShowQuarantine();
   }
   if (!health_->Quarantined()) return true;
@@ -848,24 +858,42 @@ void PipelineImpl::Describe(const WorkPtr& work) {
   FinishUnjudged(work, std::move(result));
 }
 
+v1::Candidate PipelineImpl::CandidateOf(const WorkPtr& work, const Variant& variant) const {
+  v1::Candidate candidate = work->assignment.evaluate().candidate();
+  // They fit: they are those that the source declares.
+  candidate.set_source(*tuning::WithValues(candidate.source(), work->declared, variant.values));
+  return candidate;
+}
+
 // All of them before the device is asked for, which finds their objects in the cache.
 void PipelineImpl::BuildCombinations(const WorkPtr& work) {
   const absl::Time begin = SteadyNow();
-  work->values = tuning::Combinations(work->declared);
+  SweepBudget budget(kMostOfLimit * absl::Seconds(work->limits.build_wall_seconds()));
   bool any = false;
-  for (const std::vector<std::string>& values : work->values) {
+  for (std::vector<std::string>& values : tuning::Combinations(work->declared)) {
     if (work->cancelled) return;
     Progress(work, "build", CombinationText(work->declared, values));
-    v1::Candidate candidate = work->assignment.evaluate().candidate();
-    auto source = tuning::WithValues(candidate.source(), values);
-    if (!source.ok()) return Fail(work, absl::StrCat("build: ", source.status().message()));
-    candidate.set_source(*source);
-    work->sources.push_back(*std::move(source));
-    absl::StatusOr<build::BuildOutcome> outcome = Build(work, candidate);
+    Variant variant;
+    variant.values = std::move(values);
+    if (const std::string why = budget.WhyNoMore(SteadyNow() - begin); !why.empty()) {
+      variant.unbuilt = NotTried(why);
+      work->variants.push_back(std::move(variant));
+      continue;
+    }
+    absl::StatusOr<build::BuildOutcome> outcome = Build(work, CandidateOf(work, variant));
     if (work->cancelled) return;
     if (!outcome.ok()) return Fail(work, absl::StrCat("build: ", outcome.status().message()));
-    any = any || outcome->report.ok();
-    work->unbuilt.push_back(outcome->report.ok() ? std::nullopt : std::optional(ResultOfFailedBuild(*outcome)));
+    if (outcome->report.ok()) {
+      any = true;
+      Disassemble(work, *outcome);
+      variant.report = std::move(outcome->report);
+      variant.instructions = std::move(work->instructions);
+      variant.no_instructions = std::move(work->no_instructions);
+    } else {
+      variant.unbuilt = ResultOfFailedBuild(*outcome);
+      budget.Tried(*variant.unbuilt);
+    }
+    work->variants.push_back(std::move(variant));
   }
   if (any && work->assignment.evaluate().has_rival()) {
     absl::StatusOr<build::BuildOutcome> rival = Build(work, work->assignment.evaluate().rival());
@@ -876,30 +904,37 @@ void PipelineImpl::BuildCombinations(const WorkPtr& work) {
   RecordStage(work, "build", begin);
   if (any) return Built(work);
   std::vector<v1::EvaluationResult> results;
-  for (const auto& one : work->unbuilt) results.push_back(*one);
-  v1::EvaluationResult result = results[0];
-  ReportCombinations(work->declared, work->values, results, 0, &result);
-  FinishEvaluation(work, std::move(result));
+  for (const Variant& variant : work->variants) results.push_back(*variant.unbuilt);
+  FinishCombinations(work, Choice(std::move(results), /*always_again=*/false));
 }
 
-// One after the other, each as a candidate of its own; then the fastest once more, because it may have been lucky: the
-// less favourable of the two counts, as in a search, and where it fails the next one is looked at.
+void PipelineImpl::FinishCombinations(const WorkPtr& work, const Choice& choice) {
+  std::vector<std::vector<std::string>> values;
+  for (const Variant& variant : work->variants) values.push_back(variant.values);
+  FinishEvaluation(work, choice.Result(work->declared, values));
+}
+
+// One after the other, each as a candidate of its own; then what leads once more (Choice).
 void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
+  const absl::Time begin = SteadyNow();
+  SweepBudget budget(kMostOfLimit * absl::Seconds(work->limits.run_wall_seconds()));
   const auto evaluate = [&](size_t i, const std::string& which, bool profile) -> std::optional<v1::EvaluationResult> {
     std::string why;
     if (!IsWellStill(&why)) {
       Fail(work, why);
       return std::nullopt;
     }
-    Progress(work, "combination", absl::StrCat(CombinationText(work->declared, work->values[i]), " (", which, ")"));
+    const Variant& variant = work->variants[i];
+    Progress(work, "combination", absl::StrCat(CombinationText(work->declared, variant.values), " (", which, ")"));
     v1::EvaluateWork one = work->assignment.evaluate();
-    one.mutable_candidate()->set_source(work->sources[i]);
+    *one.mutable_candidate() = CandidateOf(work, variant);
     one.mutable_options()->set_profile(profile);
-    absl::StatusOr<v1::WorkResult> got = EvaluateInner(work, one);
+    absl::StatusOr<v1::WorkResult> got = EvaluateInner(work, one, &variant);
     if (work->cancelled) return std::nullopt;
     if (!got.ok()) {
       Fail(work, std::string(got.status().message()));
     } else if (got->has_evaluation()) {
+      budget.Tried(got->evaluation());
       return std::move(*got->mutable_evaluation());
     } else {
       Finish(work, *std::move(got));
@@ -907,37 +942,29 @@ void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
     return std::nullopt;
   };
   std::vector<v1::EvaluationResult> results;
-  for (size_t i = 0; i < work->sources.size(); ++i) {
-    if (work->unbuilt[i].has_value()) {
-      results.push_back(*work->unbuilt[i]);
-      continue;
+  for (size_t i = 0; i < work->variants.size(); ++i) {
+    if (work->variants[i].unbuilt.has_value()) {
+      results.push_back(*work->variants[i].unbuilt);
+    } else if (const std::string why = budget.WhyNoMore(SteadyNow() - begin); !why.empty()) {
+      results.push_back(NotTried(why));
+    } else {
+      auto result = evaluate(i, absl::StrCat(i + 1, " of ", work->variants.size()), /*profile=*/false);
+      if (!result.has_value()) return;
+      results.push_back(*std::move(result));
     }
-    auto result = evaluate(i, absl::StrCat(i + 1, " of ", work->sources.size()), /*profile=*/false);
-    if (!result.has_value()) return;
-    results.push_back(*std::move(result));
   }
   const bool profile = work->assignment.evaluate().options().profile();
-  for (;;) {
-    const size_t best = BestCombination(results);
-    v1::EvaluationResult result = results[best];
-    if (result.verdict() == v1::VERDICT_CORRECT && (profile || MayBeLucky(results))) {
-      auto again = evaluate(best, "the fastest, once more", profile);
-      if (!again.has_value()) return;
-      const measure::Second second = measure::Weigh(results[best], *again);
-      if (second == measure::Second::kFailed) {
-        results[best] = *std::move(again);
-        continue;
-      }
-      if (again->has_profile()) *result.mutable_profile() = again->profile();
-      if (second == measure::Second::kLower) result = *std::move(again);
-    }
-    ReportCombinations(work->declared, work->values, results, best, &result);
-    return FinishEvaluation(work, std::move(result));
+  Choice choice(std::move(results), profile);
+  while (const std::optional<size_t> wanted = choice.Wanted()) {
+    auto again = evaluate(*wanted, "once more", profile);
+    if (!again.has_value()) return;
+    choice.Again(*wanted, *std::move(again));
   }
+  FinishCombinations(work, choice);
 }
 
 void PipelineImpl::Evaluate(const WorkPtr& work) {
-  if (!work->sources.empty()) return EvaluateCombinations(work);
+  if (!work->variants.empty()) return EvaluateCombinations(work);
   SetSlot("checking");
   const v1::EvaluateWork& evaluate = work->assignment.evaluate();
   const bool python = evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
@@ -1252,7 +1279,9 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
 }
 
 // What `work` is made of is evaluated on this thread and comes back here; to the outside it is still `work`.
-absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate) {
+// `variant`: whose candidate it is, built before; null where it is a candidate of the worker's own.
+absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate,
+                                                           const Variant* variant) {
   auto inner = std::make_shared<Work>();
   *inner->assignment.mutable_lease() = work->assignment.lease();
   *inner->assignment.mutable_evaluate() = evaluate;
@@ -1263,7 +1292,7 @@ absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, 
   inner->candidate_sha256 = Sha256Hex(evaluate.candidate().source());
   std::optional<v1::WorkResult> result;
   inner->sink = [&result](v1::WorkResult got) { result = std::move(got); };
-  GROVE_ASSIGN_OR_RETURN(inner->built, Build(inner, evaluate.candidate()));
+  GROVE_ASSIGN_OR_RETURN(inner->built, Build(inner, evaluate.candidate(), /*again=*/variant != nullptr));
   if (!inner->built->report.ok()) {
     result.emplace();
     *result->mutable_evaluation() = ResultOfFailedBuild(*inner->built);
@@ -1275,14 +1304,18 @@ absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, 
       GROVE_ASSIGN_OR_RETURN(inner->rival_built, Build(inner, evaluate.rival()));
     }
   }
-  Disassemble(inner, *inner->built);
+  if (variant != nullptr) {
+    inner->built->report = variant->report;
+    inner->instructions = variant->instructions;
+    inner->no_instructions = variant->no_instructions;
+  }
   Evaluate(inner);
   if (!result.has_value() || work->cancelled) return absl::CancelledError("cancelled");
   return *std::move(result);
 }
 
 absl::StatusOr<v1::EvaluationResult> PipelineImpl::EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate) {
-  GROVE_ASSIGN_OR_RETURN(v1::WorkResult result, EvaluateInner(work, evaluate));
+  GROVE_ASSIGN_OR_RETURN(v1::WorkResult result, EvaluateInner(work, evaluate, nullptr));
   if (result.has_evaluation()) return std::move(*result.mutable_evaluation());
   return absl::UnavailableError(result.infrastructure_failure().empty() ? result.problem_error()
                                                                         : result.infrastructure_failure());
