@@ -340,6 +340,17 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
         assert self.native(problem, body % "float")["result"]["verdict"] == "VERDICT_CORRECT"
         assert self.native(problem, (body % "float") + " for (int i = 0; i < 40; ++i) o[i * 100] ^= 1;")["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_of_equal_keys_any_may_be_chosen_and_nothing_else(self):
+        # In one row of eleven the largest value is there twice.
+        problem = model("        return a[0].argmax(dim=1)", "[(torch.randn(2048, 256) * 16).round() / 16]")
+        body = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 2048; ++i) { o[i] = 0; for (int j = 1; j < 256; ++j) "
+                "if (x[i * 256 + j] %s x[i * 256 + o[i]]) o[i] = j; }")
+        for _ in range(4):
+            result = self.native(problem, body % ">=")["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+        result = self.native(problem, (body % ">") + " for (int i = 0; i < 2048; i += 17) o[i] ^= 1;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
     def test_a_reference_that_writes_to_its_inputs_is_refused(self):
         # A copy of what it leaves would pass for its result.
         assert "changes its input" in self.bad(model("        return torch.relu_(a[0])", "[torch.randn(64, 300)]"))
