@@ -37,33 +37,36 @@ const auto kWrong = Result(v1::VERDICT_WRONG, 9), kUntimed = Result(v1::VERDICT_
 v1::EvaluationResult Fast(double speedup) { return Result(v1::VERDICT_CORRECT, speedup); }
 
 TEST_CASE("Of all combinations the fastest that is correct is chosen, when it is so twice", "[combinations]") {
-  const auto alike = [](const std::vector<v1::EvaluationResult>& results) { return Decide({results, false}, results); };
+  const auto alike = [](const std::vector<v1::EvaluationResult>& results) {
+    return Decide({results, 4, false}, results);
+  };
   CHECK(alike({kWrong, Fast(0.5), Fast(2), Fast(0.5)}) == 2);
   CHECK(alike({kWrong, kUntimed, Fast(0.5)}) == 2);
   CHECK(alike({kWrong, kUntimed, kUntimed}) == 1);
   CHECK(alike({kWrong, kWrong}) == 0);
   CHECK(alike({Fast(2), Fast(2)}) == 0);
   // Lucky the first time: the next one is, unless it was lucky too.
-  CHECK(Decide({{Fast(1), Fast(1.5), Fast(1.2)}, false}, {Fast(1), Fast(1.0), Fast(1.2)}) == 2);
-  CHECK(Decide({{Fast(1), Fast(1.5), Fast(1.2)}, false}, {Fast(1), Fast(1.1), Fast(1.05)}) == 1);
+  CHECK(Decide({{Fast(1), Fast(1.5), Fast(1.2)}, 3, false}, {Fast(1), Fast(1.0), Fast(1.2)}) == 2);
+  CHECK(Decide({{Fast(1), Fast(1.5), Fast(1.2)}, 3, false}, {Fast(1), Fast(1.1), Fast(1.05)}) == 1);
   // Faster the second time is no faster.
-  CHECK(Decide({{Fast(1.4), Fast(1.5)}, false}, {Fast(3), Fast(1.6)}) == 1);
-  // Right by luck.
-  CHECK(Decide({{Fast(1), Fast(1.5)}, false}, {Fast(1), kWrong}) == 0);
-  CHECK(Decide({{kWrong, Fast(1.5), kWrong}, false}, {kWrong, kWrong, kWrong}) == 0);
-  CHECK(Decide({{kWrong, kUntimed, kUntimed}, false}, {kWrong, kWrong, kUntimed}) == 2);
+  CHECK(Decide({{Fast(1.4), Fast(1.5)}, 3, false}, {Fast(3), Fast(1.6)}) == 1);
+  // Right by luck, or fast by luck where the others could not be measured.
+  CHECK(Decide({{kNone, Fast(9), kNone}, 3, false}, {kNone, kWrong, kNone}) == 0);
+  CHECK(Decide({{Fast(1), Fast(1.5)}, 3, false}, {Fast(1), kWrong}) == 0);
+  CHECK(Decide({{kWrong, Fast(1.5), kWrong}, 3, false}, {kWrong, kWrong, kWrong}) == 0);
+  CHECK(Decide({{kWrong, kUntimed, kUntimed}, 3, false}, {kWrong, kWrong, kUntimed}) == 2);
   // What cannot be measured again does not lead, while another can.
-  CHECK(Decide({{Fast(1), Fast(1.5)}, false}, {Fast(1), kNone}) == 0);
-  CHECK(Decide({{Fast(1), Fast(1.5)}, false}, {kNone, kNone}) == 1);
+  CHECK(Decide({{Fast(1), Fast(1.5)}, 3, false}, {Fast(1), kNone}) == 0);
+  CHECK(Decide({{Fast(1), Fast(1.5)}, 3, false}, {kNone, kNone}) == 1);
 }
 
 TEST_CASE("Where there is nothing to choose from, nothing is measured twice but for a profile", "[combinations]") {
   int asked = 0;
-  CHECK(Decide({{kNoBuild, Fast(2), kNoBuild}, false}, {}, &asked) == 1);
+  CHECK(Decide({{kNoBuild, Fast(2), kNoBuild}, 1, false}, {}, &asked) == 1);
   CHECK(asked == 0);
   v1::EvaluationResult profiled = Fast(3);
   profiled.mutable_profile()->set_unavailable("no counters");
-  Choice choice({kNoBuild, Fast(2)}, true);
+  Choice choice({kNoBuild, Fast(2)}, 1, true);
   REQUIRE(choice.Wanted() == 1u);
   choice.Again(1, profiled);
   CHECK_FALSE(choice.Wanted().has_value());
@@ -75,12 +78,12 @@ TEST_CASE("Where there is nothing to choose from, nothing is measured twice but 
 
 TEST_CASE("One combination that cheats decides for all", "[combinations]") {
   int asked = 0;
-  CHECK(Decide({{Fast(1), kCheated, Fast(3)}, false}, {}, &asked) == 1);
+  CHECK(Decide({{Fast(1), kCheated, Fast(3)}, 3, false}, {}, &asked) == 1);
   CHECK(asked == 0);
-  CHECK(Decide({{Fast(1), Fast(3)}, false}, {Fast(1), kCheated}) == 1);
+  CHECK(Decide({{Fast(1), Fast(3)}, 3, false}, {Fast(1), kCheated}) == 1);
   const auto declared = tuning::FindDeclared("int a = 1;  // grove: try 1 2");
   const v1::EvaluationResult result =
-      Choice({Fast(1), kCheated}, false).Result(*declared, tuning::Combinations(*declared));
+      Choice({Fast(1), kCheated}, 2, false).Result(*declared, tuning::Combinations(*declared));
   CHECK(result.verdict() == v1::VERDICT_CHEATED);
   CHECK(result.reason() == "with a=2: why");
   CHECK_FALSE(result.combinations(0).chosen());
@@ -92,7 +95,7 @@ TEST_CASE("All combinations are reported with what became of them", "[combinatio
   REQUIRE(declared.ok());
   const auto values = tuning::Combinations(*declared);
   CHECK(CombinationText(*declared, values[1]) == "a=1 b=y");
-  Choice choice({Result(v1::VERDICT_CRASHED), Fast(2), kUntimed, kNoBuild}, false);
+  Choice choice({Result(v1::VERDICT_CRASHED), Fast(2), kUntimed, kNoBuild}, 3, false);
   REQUIRE(choice.Wanted() == 1u);
   choice.Again(1, Fast(1.5));
   v1::EvaluationResult report = choice.Result(*declared, values);
@@ -108,7 +111,7 @@ TEST_CASE("All combinations are reported with what became of them", "[combinatio
   CHECK(report.combinations(1).parameters(1).value() == "y");
   CHECK(report.combinations(2).seconds() == 0);
   // Where the second measurement did not succeed, it is said.
-  Choice once({Fast(1), Fast(2)}, false);
+  Choice once({Fast(1), Fast(2)}, 2, false);
   once.Again(1, kNone);
   once.Again(0, kNone);
   CHECK(absl::StrContains(once.Result(*declared, values).reason(), "chosen by one measurement"));

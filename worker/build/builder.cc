@@ -493,14 +493,7 @@ absl::StatusOr<BuildOutcome> Builder::BuildPython(const v1::Candidate& candidate
                                                   const std::function<bool()>& cancelled, const std::string& key,
                                                   const Note& note, double* glue_seconds) {
   (void)key;
-  v1::Limits limits = given;
-  // torch's headers make these builds ten times as long; a limit that was asked for stays as it is.
-  if (limits.build_wall_seconds() == sandbox::kBuildWallSeconds) {
-    limits.set_build_wall_seconds(sandbox::kBuildWallSeconds * sandbox::kPythonBuildFactor);
-  }
-  if (limits.build_cpu_seconds() == sandbox::kBuildCpuSeconds) {
-    limits.set_build_cpu_seconds(sandbox::kBuildCpuSeconds * sandbox::kPythonBuildFactor);
-  }
+  const v1::Limits limits = sandbox::BuildLimits(given, candidate.format());
   const device::Python& python = *options_.python;
   sandbox::SandboxSpec spec = BaseSpec(limits);
   spec.identity = true;

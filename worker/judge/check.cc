@@ -113,9 +113,13 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
         }
         if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
           try {
+            ops_.Synchronize();  // what was queued before is not its time
+            const Clock::time_point begin = Clock::now();
             auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
             moved->Run();
             expected.wide = moved->Outputs();
+            ops_.Synchronize();
+            expected.nudge_seconds = Since(begin);
           } catch (const std::exception&) {
             expected.wide.clear();
           }
@@ -183,8 +187,7 @@ void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
   const Clock::time_point begin = Clock::now();
   std::vector<at::Tensor> masks(expected->high.size());
   int turns = 0;
-  // The first one is there already.
-  double longest = std::max(problem_.double_seconds, 0.0);
+  double longest = expected->nudge_seconds;
   try {
     const auto add = [&](const std::vector<at::Tensor>& outputs) {
       for (std::size_t i = 0; i < masks.size(); ++i) {
@@ -195,7 +198,6 @@ void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
       ++turns;
     };
     add(expected->nudged);
-    ops_.Synchronize();
     while (turns < kMostTurns && Since(begin) + longest < kMostSeconds) {
       const Clock::time_point turn = Clock::now();
       auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
@@ -264,13 +266,13 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     const std::vector<double> jumps = MeanJumps(expected, given);
     for (std::size_t i = 0; i < got.size(); ++i) {
       ReferenceNoise noise = noise_[i];
-      double* ties = given ? &ties_[{slot->shape_set, i}] : nullptr;
-      if (ties != nullptr) noise.ties = *ties;
+      const auto ties = ties_.find({slot->shape_set, i});
+      if (given && ties != ties_.end()) noise.ties = ties->second;
       const Comparison compared = CompareTensors(
           {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise,
            At(expected.wide, i), jumps[i], At(expected.turned, i), expected.turns},
           verify_rule_);
-      if (ties != nullptr) *ties = compared.noise.ties;
+      if (given && !expected.wide.empty()) ties_[{slot->shape_set, i}] = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {
         throw Verdict{"VERDICT_UNMEASURABLE",

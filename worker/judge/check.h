@@ -27,6 +27,7 @@ struct Expected {
   // where that was not asked.
   std::vector<at::Tensor> turned;
   int turns = 0;
+  double nudge_seconds = 0;  // one nudge and its evaluation, with `wide`
 };
 
 // How the check goes on one distribution of values.

@@ -138,7 +138,7 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   const bool among_turned =
       input.turned == nullptr || static_cast<double>(unturned) <= JumpCount(jumps + ties * TiesUnseen(input.turns), n);
   result.jumps_expected = (jumps + ties) * n;
-  result.undecided = rule.mode == RuleMode::kScaled && jumps + input.noise.ties > kMostJumps;
+  result.undecided = rule.mode == RuleMode::kScaled && jumps + ties > kMostJumps;
   result.noise = input.noise;
   result.passes_1e4 = result.passes_1e2 = result.mismatched == 0;
   result.passes_scaled = static_cast<double>(result.mismatched) <= JumpCount(jumps + ties, n) && among_turned;

@@ -29,14 +29,9 @@ v1::EvaluationResult NotTried(const std::string& why) {
   return result;
 }
 
-Choice::Choice(std::vector<v1::EvaluationResult> results, bool always_again)
-    : results_(std::move(results)), again_(results_.size(), false), always_again_(always_again) {
-  for (size_t i = 0; i < results_.size(); ++i) {
-    lead_.First(static_cast<int>(i), results_[i]);
-    // One that may pass by luck had its chance.
-    const v1::Verdict verdict = results_[i].verdict();
-    ran_ += verdict != v1::VERDICT_BUILD_FAILED && verdict != v1::VERDICT_UNMEASURABLE;
-  }
+Choice::Choice(std::vector<v1::EvaluationResult> results, int evaluated, bool always_again)
+    : results_(std::move(results)), again_(results_.size(), false), evaluated_(evaluated), always_again_(always_again) {
+  for (size_t i = 0; i < results_.size(); ++i) lead_.First(static_cast<int>(i), results_[i]);
 }
 
 std::optional<size_t> Choice::First(v1::Verdict verdict) const {
@@ -47,7 +42,7 @@ std::optional<size_t> Choice::First(v1::Verdict verdict) const {
 }
 
 std::optional<size_t> Choice::Wanted() const {
-  if (First(v1::VERDICT_CHEATED).has_value() || (ran_ < 2 && !always_again_)) return std::nullopt;
+  if (First(v1::VERDICT_CHEATED).has_value() || (evaluated_ < 2 && !always_again_)) return std::nullopt;
   if (const int timed = lead_.Wanted(); timed >= 0) return static_cast<size_t>(timed);
   if (lead_.Leader() >= 0) return std::nullopt;
   // Without times.
@@ -96,7 +91,7 @@ v1::EvaluationResult Choice::Result(const std::vector<tuning::Declared>& declare
     }
   }
   const bool correct = report.verdict() == v1::VERDICT_CORRECT;
-  if (correct && ran_ > 1 && lead_.Leader() >= 0 && !lead_.LeaderConfirmed()) {
+  if (correct && evaluated_ > 1 && lead_.Leader() >= 0 && !lead_.LeaderConfirmed()) {
     report.set_reason(absl::StrCat(report.reason(), "; chosen by one measurement: a second did not succeed"));
   } else if (!correct && results_.size() > 1) {
     report.set_reason(absl::StrCat("with ", CombinationText(declared, values[chosen]), ": ", report.reason()));

@@ -15,6 +15,8 @@ namespace grove::worker {
 
 // Of one combination's limit, building and running: what all of them may take together.
 inline constexpr int kMostOfLimit = 10;
+// After all were tried: how often what leads is tried once more, before it stands by one measurement.
+inline constexpr int kMostRepeats = 8;
 
 // When to stop: after `most` in all, or when three have run into their own limit of time.
 class SweepBudget {
@@ -38,9 +40,10 @@ v1::EvaluationResult NotTried(const std::string& why);
 // stands.
 class Choice {
  public:
-  // `results`: one of each combination, the source as it stands first; not empty. `always_again`: what leads is tried
-  // again even where there was nothing to choose from (its profile is wanted).
-  Choice(std::vector<v1::EvaluationResult> results, bool always_again);
+  // `results`: one of each combination, the source as it stands first; not empty. `evaluated`: how many of them came of
+  // a run, each of which had its chance. `always_again`: what leads is tried again even where there was nothing to
+  // choose from (its profile is wanted).
+  Choice(std::vector<v1::EvaluationResult> results, int evaluated, bool always_again);
 
   std::optional<size_t> Wanted() const;  // the one that is to be tried once more now
   void Again(size_t which, v1::EvaluationResult result);
@@ -54,8 +57,8 @@ class Choice {
 
   std::vector<v1::EvaluationResult> results_;
   std::vector<bool> again_;
-  bool always_again_;
-  int ran_ = 0;
+  const int evaluated_;
+  const bool always_again_;
   measure::Lead lead_;
 };
 

@@ -868,7 +868,8 @@ v1::Candidate PipelineImpl::CandidateOf(const WorkPtr& work, const Variant& vari
 // All of them before the device is asked for, which finds their objects in the cache.
 void PipelineImpl::BuildCombinations(const WorkPtr& work) {
   const absl::Time begin = SteadyNow();
-  SweepBudget budget(kMostOfLimit * absl::Seconds(work->limits.build_wall_seconds()));
+  const v1::Limits limits = sandbox::BuildLimits(work->limits, work->assignment.evaluate().candidate().format());
+  SweepBudget budget(kMostOfLimit * absl::Seconds(limits.build_wall_seconds()));
   bool any = false;
   for (std::vector<std::string>& values : tuning::Combinations(work->declared)) {
     if (work->cancelled) return;
@@ -887,8 +888,8 @@ void PipelineImpl::BuildCombinations(const WorkPtr& work) {
       any = true;
       Disassemble(work, *outcome);
       variant.report = std::move(outcome->report);
-      variant.instructions = std::move(work->instructions);
-      variant.no_instructions = std::move(work->no_instructions);
+      variant.instructions = std::exchange(work->instructions, std::nullopt);
+      variant.no_instructions = std::exchange(work->no_instructions, {});
     } else {
       variant.unbuilt = ResultOfFailedBuild(*outcome);
       budget.Tried(*variant.unbuilt);
@@ -905,7 +906,7 @@ void PipelineImpl::BuildCombinations(const WorkPtr& work) {
   if (any) return Built(work);
   std::vector<v1::EvaluationResult> results;
   for (const Variant& variant : work->variants) results.push_back(*variant.unbuilt);
-  FinishCombinations(work, Choice(std::move(results), /*always_again=*/false));
+  FinishCombinations(work, Choice(std::move(results), /*evaluated=*/0, /*always_again=*/false));
 }
 
 void PipelineImpl::FinishCombinations(const WorkPtr& work, const Choice& choice) {
@@ -917,7 +918,9 @@ void PipelineImpl::FinishCombinations(const WorkPtr& work, const Choice& choice)
 // One after the other, each as a candidate of its own; then what leads once more (Choice).
 void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
   const absl::Time begin = SteadyNow();
-  SweepBudget budget(kMostOfLimit * absl::Seconds(work->limits.run_wall_seconds()));
+  // A rival runs by a limit of its own.
+  const int kernels = work->assignment.evaluate().has_rival() ? 2 : 1;
+  SweepBudget budget(kMostOfLimit * kernels * absl::Seconds(work->limits.run_wall_seconds()));
   const auto evaluate = [&](size_t i, const std::string& which, bool profile) -> std::optional<v1::EvaluationResult> {
     std::string why;
     if (!IsWellStill(&why)) {
@@ -942,6 +945,7 @@ void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
     return std::nullopt;
   };
   std::vector<v1::EvaluationResult> results;
+  int evaluated = 0;
   for (size_t i = 0; i < work->variants.size(); ++i) {
     if (work->variants[i].unbuilt.has_value()) {
       results.push_back(*work->variants[i].unbuilt);
@@ -951,11 +955,14 @@ void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
       auto result = evaluate(i, absl::StrCat(i + 1, " of ", work->variants.size()), /*profile=*/false);
       if (!result.has_value()) return;
       results.push_back(*std::move(result));
+      ++evaluated;
     }
   }
   const bool profile = work->assignment.evaluate().options().profile();
-  Choice choice(std::move(results), profile);
-  while (const std::optional<size_t> wanted = choice.Wanted()) {
+  Choice choice(std::move(results), evaluated, profile);
+  for (int repeats = 0; repeats < kMostRepeats && budget.WhyNoMore(absl::ZeroDuration()).empty(); ++repeats) {
+    const std::optional<size_t> wanted = choice.Wanted();
+    if (!wanted.has_value()) break;
     auto again = evaluate(*wanted, "once more", profile);
     if (!again.has_value()) return;
     choice.Again(*wanted, *std::move(again));

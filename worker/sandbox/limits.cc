@@ -108,4 +108,16 @@ v1::Limits FillLimits(const v1::Limits& a, const v1::Limits& o, v1::DeviceKind d
   return l;
 }
 
+v1::Limits BuildLimits(const v1::Limits& filled, v1::CandidateFormat format) {
+  v1::Limits limits = filled;
+  if (format != v1::CANDIDATE_FORMAT_KERNELBENCH) return limits;
+  if (limits.build_wall_seconds() == kBuildWallSeconds) {
+    limits.set_build_wall_seconds(kBuildWallSeconds * kPythonBuildFactor);
+  }
+  if (limits.build_cpu_seconds() == kBuildCpuSeconds) {
+    limits.set_build_cpu_seconds(kBuildCpuSeconds * kPythonBuildFactor);
+  }
+  return limits;
+}
+
 }  // namespace grove::sandbox

@@ -43,6 +43,10 @@ v1::Limits DefaultLimits(v1::DeviceKind device);
 v1::Limits FillLimits(const v1::Limits& asked, const v1::Limits& operator_limits, v1::DeviceKind device,
                       int64_t device_bytes = 0);
 
+// The limits of building a candidate of this format: torch's headers make builds of Python candidates
+// kPythonBuildFactor times as long. A limit that was asked for stays as it is.
+v1::Limits BuildLimits(const v1::Limits& filled, v1::CandidateFormat format);
+
 // Bounds: an hour of wall time, all of memory but an eighth, 4096 processes, 8 GiB of disk, 256 MiB of output.
 inline constexpr double kMaxWallSeconds = 3600;
 inline constexpr int kMaxProcesses = 4096;
