@@ -376,11 +376,12 @@ class Parser {
 
   void AddCalibrate() {
     CalibrateCommand& c = values_.calibrate;
-    CLI::App* command = Command(
-        &app_, "calibrate", "Measure how finely a device's times tell kernels apart, and what the device can do",
-        "  grove calibrate                             at most seven minutes, kept by the worker until something changes\n"
-        "  grove --coordinator farm:7433 calibrate --worker box-2 --runs 100",
-        [this](const Context& context) { return RunCalibrate(context, values_.calibrate); });
+    CLI::App* command = Command(&app_, "calibrate",
+                                "Measure how finely a device's times tell kernels apart, and what the device can do",
+                                "  grove calibrate                             at most seven minutes, kept by the "
+                                "worker until something changes\n"
+                                "  grove --coordinator farm:7433 calibrate --worker box-2 --runs 100",
+                                [this](const Context& context) { return RunCalibrate(context, values_.calibrate); });
     command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda")->type_name("DEVICE");
     command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
         ->type_name("WORKER");

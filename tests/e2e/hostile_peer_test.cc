@@ -109,7 +109,8 @@ TEST_CASE("A coordinator on a full disk says so, serves what it has, and goes on
   // Makes room when the file `room` appears.
   const auto coordinator = scene.Start(
       {"/usr/bin/unshare", "-rm", "/bin/sh", "-c",
-       "mount -t tmpfs -o size=600k none \"$1\" || exit 9; \"$2\" --data \"$1\" --listen 127.0.0.1:0 --port-file \"$3\" "
+       "mount -t tmpfs -o size=600k none \"$1\" || exit 9; "
+       "\"$2\" --data \"$1\" --listen 127.0.0.1:0 --port-file \"$3\" "
        "& "
        "trap 'kill $!' TERM; while [ ! -e \"$4\" ]; do sleep 0.1; done; mount -o remount,size=64m \"$1\"; wait",
        "sh", scene.data(), Program("grove-coordinator"), port_file, room});

@@ -88,7 +88,8 @@ std::string VersionIn(const std::string& text, absl::string_view after) {
 std::string CBeside(const std::string& cxx) {
   const std::filesystem::path path(cxx);
   const std::string name = path.filename().string();
-  for (const auto& [plus, plain] : {std::pair<const char*, const char*>{"clang++", "clang"}, {"g++", "gcc"}, {"c++", "cc"}}) {
+  for (const auto& [plus, plain] :
+       {std::pair<const char*, const char*>{"clang++", "clang"}, {"g++", "gcc"}, {"c++", "cc"}}) {
     const size_t at = name.find(plus);
     if (at == std::string::npos) continue;
     const std::string c = (path.parent_path() / absl::StrReplaceAll(name, {{plus, plain}})).string();

@@ -101,9 +101,9 @@ class CandidateSide : public Side {
   void AskLike(std::size_t calls) { like_ = calls; }
   // One run of nothing, in the state in which timed runs are asked for: after a rest, with caches as cold. Seconds.
   double AskForNothing();
-  // What is taken off runs of `run` seconds: what was learnt before the load, and by how much it has become dearer since,
-  // of which the candidate's own process is the witness and which is bounded therefore. `empty`: what runs of nothing
-  // take now; `implied`: what its runs of two lengths say that asking costs (0: they do not say it). Seconds.
+  // What is taken off runs of `run` seconds: what was learnt before the load, and by how much it has become dearer
+  // since, of which the candidate's own process is the witness and which is bounded therefore. `empty`: what runs of
+  // nothing take now; `implied`: what its runs of two lengths say that asking costs (0: they do not say it). Seconds.
   double Asking(double empty, double implied, double run) const;
   // The standard error of that, the runs of nothing being these now. Seconds.
   double AskingError(const std::vector<double>& empty) const;

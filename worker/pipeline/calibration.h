@@ -2,10 +2,10 @@
 //
 // An A/A run times one kernel against itself: both sides the same source, in processes of their own, in alternation, as
 // `grove compare` does it. From many of them follow
-//   resolution   of a kernel, the smallest r such that 95 % of its runs, and one more, lie within 1 +- r with their whole
-//                interval: such comparisons come out as SAME. Rounded up to two digits, never below kFinestResolution;
-//                few runs widen it by 1.5 / runs. Of calls and runs of some length, the worst of all kernels that are
-//                about as long in both or longer (measure::ResolutionOf); of the device, the worst of all.
+//   resolution   of a kernel, the smallest r such that 95 % of its runs, and one more, lie within 1 +- r with their
+//                whole interval: such comparisons come out as SAME. Rounded up to two digits, never below
+//                kFinestResolution; few runs widen it by 1.5 / runs. Of calls and runs of some length, the worst of all
+//                kernels that are about as long in both or longer (measure::ResolutionOf); of the device, of all.
 //   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
 // SLOWER at that resolution. docs/comparing.md derives it.

@@ -131,7 +131,8 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     const auto calibration = LoadCalibration(options.paths.state_dir, CalibrationKey(calibrated), &why);
     add("device", "calibration", calibration.has_value() ? State::kOk : State::kAbsent,
         calibration.has_value()
-            ? absl::StrFormat("kernels are told apart from a difference of %.2g %% on, at worst", 100 * calibration->resolution())
+            ? absl::StrFormat("kernels are told apart from a difference of %.2g %% on, at worst",
+                              100 * calibration->resolution())
             : absl::StrCat("never calibrated (`grove calibrate`)", why.empty() ? "" : ": ", why, "; differences below ",
                            100 * measure::ResolutionOf(device), " % count as none"));
   }
