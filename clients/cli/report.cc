@@ -64,21 +64,13 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
   if (!timing.method().empty()) absl::StrAppend(out, Field("method", OneLine(timing.method())));
 }
 
-// For a cell of a table: --json has the whole.
-std::string Brief(const std::string& text) {
-  constexpr size_t kMost = 100;
-  if (text.size() <= kMost) return text;
-  const size_t blank = text.rfind(' ', kMost);
-  return absl::StrCat(text.substr(0, blank), " ...");
-}
-
 std::string ParametersText(const v1::Combination& one) {
   return absl::StrJoin(one.parameters(), " ", [](std::string* s, const v1::Parameter& parameter) {
     absl::StrAppend(s, OneLine(parameter.name()), "=", OneLine(parameter.value()));
   });
 }
 
-// What was tried of the parameters that a candidate declares.
+// What was tried of the parameters that a candidate declares; reasons are cut, --json has the whole.
 void AppendCombinations(const v1::EvaluationResult& result, std::string* out) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Combination& one : result.combinations()) {
@@ -89,7 +81,7 @@ void AppendCombinations(const v1::EvaluationResult& result, std::string* out) {
     rows.push_back({absl::StrCat(one.chosen() ? "* " : "  ", ParametersText(one)), VerdictName(one.verdict()),
                     one.speedup() > 0 ? FormatSpeedup(one.speedup(), one.speedup_low(), one.speedup_high()) : "",
                     one.seconds() > 0 ? FormatSeconds(one.seconds()) : "",
-                    one.verdict() == v1::VERDICT_CORRECT ? "" : Brief(OneLine(one.reason()))});
+                    one.verdict() == v1::VERDICT_CORRECT ? "" : Fit(OneLine(one.reason()), 100)});
   }
   if (!rows.empty()) absl::StrAppend(out, Table({"  PARAMETERS", "VERDICT", "SPEEDUP", "TIME", "REASON"}, rows));
 }
