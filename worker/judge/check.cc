@@ -25,8 +25,6 @@ std::string Unwritten(const at::Tensor& got) {
          "may never have been written)";
 }
 
-bool Exact(const at::Tensor& tensor) { return !(tensor.is_floating_point() || tensor.is_complex()); }
-
 bool HasExact(const Slot& slot) {
   return std::any_of(slot.out.places.begin(), slot.out.places.end(),
                      [](const Place& place) { return place.type.exact(); });
@@ -183,7 +181,7 @@ void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
 void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
   constexpr int kMostTurns = 24;        // show 999 of 1,000 ties of two
   constexpr double kMostSeconds = 0.2;  // for all of them
-  if (expected->wide.empty() || !std::any_of(expected->plain.begin(), expected->plain.end(), Exact)) return;
+  if (expected->wide.empty() || std::all_of(expected->plain.begin(), expected->plain.end(), Fractions)) return;
   const Clock::time_point begin = Clock::now();
   std::vector<at::Tensor> masks(expected->high.size());
   int turns = 0;
@@ -191,7 +189,7 @@ void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
   try {
     const auto add = [&](const std::vector<at::Tensor>& outputs) {
       for (std::size_t i = 0; i < masks.size(); ++i) {
-        if (!Exact(expected->plain[i])) continue;
+        if (Fractions(expected->plain[i])) continue;
         const at::Tensor turned = outputs[i].ne(expected->high[i]);
         masks[i] = masks[i].defined() ? masks[i].logical_or(turned) : turned;
       }
@@ -227,7 +225,7 @@ std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
   ++draws_;
   for (std::size_t i = 0; i < jumps.size(); ++i) {
     drawn_jumps_[i] += jumps[i];
-    if (Exact(expected.plain[i])) jumps[i] = drawn_jumps_[i] / draws_;
+    if (!Fractions(expected.plain[i])) jumps[i] = drawn_jumps_[i] / draws_;
   }
   return jumps;
 }
@@ -529,7 +527,7 @@ std::string Check::Unusable(const Expected& expected) {
                : "";
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
-    const bool exact = Exact(expected.plain[i]);
+    const bool exact = !Fractions(expected.plain[i]);
     const Comparison own = CompareTensors({exact ? expected.plain[i] : at::Tensor(),
                                            expected.plain[i],
                                            At(expected.high, i),

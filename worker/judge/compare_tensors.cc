@@ -17,8 +17,6 @@ namespace {
 // Below this many elements a copy to the host costs no more than the launches of the device path.
 constexpr std::int64_t kHostElements = 1 << 16;
 
-bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
-
 // Elements at a time on the device: about ten float64 temporaries of 128 MiB.
 constexpr std::int64_t kChunk = 1 << 24;
 
@@ -213,7 +211,7 @@ Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {
 
 bool AllFinite(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
-    if ((tensor.is_floating_point() || tensor.is_complex()) && !at::isfinite(tensor).all().item<bool>()) return false;
+    if (Fractions(tensor) && !at::isfinite(tensor).all().item<bool>()) return false;
   }
   return true;
 }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "worker/judge/tensor_type.h"
+
 namespace grove::judge {
 namespace {
 
@@ -140,7 +142,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   bool one_sign = false;
   for (std::size_t i = 0; i < leaves->size(); ++i) {
     Leaf& leaf = (*leaves)[i];
-    if (leaf.scalar || !(leaf.tensor.is_floating_point() || leaf.tensor.is_complex())) continue;
+    if (leaf.scalar || !Fractions(leaf.tensor)) continue;
     ++floating;
     if (KeepsMeaning(given[i].tensor)) continue;
     const at::ScalarType type = given[i].tensor.scalar_type();
@@ -236,7 +238,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
 std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random) {
   std::vector<Leaf> nudged = leaves;
   for (Leaf& leaf : nudged) {
-    if (leaf.scalar || !(leaf.tensor.is_floating_point() || leaf.tensor.is_complex())) continue;
+    if (leaf.scalar || !Fractions(leaf.tensor)) continue;
     const at::Generator generator = MakeGenerator(leaf.tensor.device(), random->Next() >> 1);
     const at::Tensor up = Uniform(leaf.tensor, generator).lt(0.5);
     const at::Tensor wide = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble);

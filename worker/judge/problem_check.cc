@@ -41,7 +41,6 @@ std::string Text(const char* format, ...) {
   return text;
 }
 
-bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 at::Tensor Wide(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor).to(at::kDouble) : tensor.to(at::kDouble);
 }

@@ -42,4 +42,6 @@ std::string TypeText(const at::Tensor& tensor) {
   return ShortType(tensor.scalar_type()) + nlohmann::json(tensor.sizes().vec()).dump();
 }
 
+bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
 }  // namespace grove::judge

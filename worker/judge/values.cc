@@ -23,9 +23,7 @@ constexpr double kLongDraws = 0.4;     // and the most, where every set must be 
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-bool Floating(const Leaf& leaf) {
-  return !leaf.scalar && (leaf.tensor.is_floating_point() || leaf.tensor.is_complex()) && leaf.tensor.numel() > 0;
-}
+bool Floating(const Leaf& leaf) { return !leaf.scalar && Fractions(leaf.tensor) && leaf.tensor.numel() > 0; }
 
 }  // namespace
 
