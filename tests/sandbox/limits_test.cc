@@ -66,5 +66,19 @@ TEST_CASE("A candidate may hold half of a GPU, what it asks for, and never more 
   CHECK(FillLimits({}, {}, v1::DEVICE_KIND_CPU).device_memory_bytes() == 0);
 }
 
+TEST_CASE("Python candidates get longer to build, unless a limit was asked for", "[limits]") {
+  const v1::Limits filled = FillLimits({}, {}, v1::DEVICE_KIND_CPU);
+  CHECK(BuildLimits(filled, v1::CANDIDATE_FORMAT_CPP).build_wall_seconds() == kBuildWallSeconds);
+  const v1::Limits python = BuildLimits(filled, v1::CANDIDATE_FORMAT_KERNELBENCH);
+  CHECK(python.build_wall_seconds() == kBuildWallSeconds * kPythonBuildFactor);
+  CHECK(python.build_cpu_seconds() == kBuildCpuSeconds * kPythonBuildFactor);
+  CHECK(python.run_wall_seconds() == filled.run_wall_seconds());
+  v1::Limits asked;
+  asked.set_build_wall_seconds(7);
+  CHECK(
+      BuildLimits(FillLimits(asked, {}, v1::DEVICE_KIND_CPU), v1::CANDIDATE_FORMAT_KERNELBENCH).build_wall_seconds() ==
+      7);
+}
+
 }  // namespace
 }  // namespace grove::sandbox
