@@ -25,6 +25,7 @@ Awake::Awake(int threads, std::vector<int> processors) {
 }
 
 Awake::~Awake() {
+  until_ = 0;
   round_ = -1;
   round_.notify_all();
   for (std::thread& thread : threads_) thread.join();
@@ -54,14 +55,24 @@ void Awake::StandOn(int processor) {
   ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
 }
 
-void Awake::Rest(std::chrono::microseconds time, int processor) {
+void Awake::Begin(int processor) {
+  End();
   wanted_ = processor;
-  until_ = Now() + std::chrono::nanoseconds(time).count();
+  until_ = Now() + std::chrono::nanoseconds(kMost).count();
   at_work_ = static_cast<int>(threads_.size());
   ++round_;
   round_.notify_all();
-  std::this_thread::sleep_for(time);
+}
+
+void Awake::End() {
+  until_ = 0;
   for (int left = at_work_; left != 0; left = at_work_) at_work_.wait(left);
+}
+
+void Awake::Rest(std::chrono::microseconds time, int processor) {
+  Begin(processor);
+  std::this_thread::sleep_for(time);
+  End();
 }
 
 }  // namespace grove::judge

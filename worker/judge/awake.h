@@ -21,8 +21,12 @@ class Awake {
   Awake(const Awake&) = delete;
   Awake& operator=(const Awake&) = delete;
 
-  // The caller sleeps for so long; nothing of this runs any more when it returns. `processor`: where the threads stand
-  // meanwhile; negative = where they stood.
+  // From now on until End, which waits until nothing of this runs any more, and for no longer than kMost. `processor`:
+  // where the threads stand meanwhile; negative = where they stood.
+  void Begin(int processor = -1);
+  void End();
+  static constexpr std::chrono::seconds kMost{1};
+  // The caller sleeps for so long in between.
   void Rest(std::chrono::microseconds time, int processor = -1);
 
  private:
@@ -32,7 +36,7 @@ class Awake {
   std::atomic<int> round_{0};           // of rests begun; negative = over
   std::atomic<int> at_work_{0};         // threads that spin
   std::atomic<int> wanted_{-1};         // processor of this round
-  std::atomic<std::int64_t> until_{0};  // steady clock, nanoseconds
+  std::atomic<std::int64_t> until_{0};  // steady clock, nanoseconds; 0 = over
   std::vector<std::thread> threads_;
 };
 

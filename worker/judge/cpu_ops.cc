@@ -104,6 +104,9 @@ class CpuOps : public DeviceOps {
   }
   std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override { return std::make_unique<MemoryFile>(bytes); }
   void Copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) override {
+    for (const std::size_t offset : offsets) std::memcpy(to + offset, from + offset, bytes);
+  }
   void ToHost(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void FromHost(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) override {

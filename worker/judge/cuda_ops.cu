@@ -150,6 +150,17 @@ __global__ void FillPattern(unsigned char* out, Pattern pattern, std::size_t byt
   for (std::size_t i = words * 16 + first; i < bytes; i += step) out[i] = pattern.bytes[i % 16];
 }
 
+// A row of blocks for each piece.
+__global__ void CopyWords(unsigned char* to, const unsigned char* from, const std::size_t* offsets, std::size_t words) {
+  const std::size_t offset = offsets[blockIdx.y], stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  auto* out = reinterpret_cast<uint4*>(to + offset);
+  const auto* in = reinterpret_cast<const uint4*>(from + offset);
+#pragma unroll 4
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride) {
+    out[i] = in[i];
+  }
+}
+
 // Words of 16 bytes; the first of every `step` bytes (a power of two) is left out (step 0: none), counted from `phase`
 // before `a`.
 __global__ void FindDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, std::size_t step,
@@ -245,6 +256,8 @@ class CudaOps : public DeviceOps {
     driver_ = std::make_unique<Driver>();
     Check(cudaEventCreate(&begin_), "cudaEventCreate");
     Check(cudaEventCreate(&end_), "cudaEventCreate");
+    Check(cudaEventCreate(&rested_), "cudaEventCreate");
+    Check(cudaEventCreate(&settled_), "cudaEventCreate");
     Check(cudaMalloc(&flag_, sizeof(unsigned int)), "cudaMalloc");
     Check(cudaMemset(flag_, 0, sizeof(unsigned int)), "cudaMemset");
     // Twice the L2: read through, nothing of what was there before remains, also with a hashed or split cache.
@@ -290,6 +303,28 @@ class CudaOps : public DeviceOps {
   }
   void Copy(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr), "copying on the device");
+  }
+  void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) override {
+    if (offsets.empty() || bytes == 0) return;
+    if (offsets.size() > offsets_room_) {
+      Check(cudaFree(offsets_), "cudaFree");
+      offsets_ = nullptr;
+      offsets_room_ = 0;
+      Check(cudaMalloc(&offsets_, offsets.size() * sizeof(std::size_t)), "cudaMalloc");
+      offsets_room_ = offsets.size();
+    }
+    Check(cudaMemcpyAsync(offsets_, offsets.data(), offsets.size() * sizeof(std::size_t), cudaMemcpyHostToDevice,
+                          nullptr),
+          "copying to the device");
+    constexpr std::size_t kMostRows = 65535;  // of a grid
+    for (std::size_t done = 0; done < offsets.size(); done += kMostRows) {
+      const std::size_t rows = std::min(offsets.size() - done, kMostRows);
+      const auto columns = std::max<std::size_t>(static_cast<std::size_t>(Blocks(rows * bytes)) / rows, 1);
+      const dim3 grid(static_cast<unsigned int>(columns), static_cast<unsigned int>(rows));
+      CopyWords<<<grid, 256>>>(reinterpret_cast<unsigned char*>(to), reinterpret_cast<const unsigned char*>(from),
+                               offsets_ + done, bytes / 16);
+    }
+    Check(cudaGetLastError(), "copying on the device");
   }
   void ToHost(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying from the device");
@@ -343,7 +378,21 @@ class CudaOps : public DeviceOps {
     Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
-  void Rest(int processor) override { awake_.Rest(std::chrono::milliseconds(1), processor); }
+  void Rest(int processor) override {
+    // Lines that somebody asked to persist would survive Flush.
+    cudaCtxResetPersistingL2Cache();
+    awake_.Begin(processor);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Check(cudaEventRecord(rested_, nullptr), "cudaEventRecord");
+  }
+  double Settle() override {
+    Check(cudaEventRecord(settled_, nullptr), "cudaEventRecord");
+    Synchronize();
+    awake_.End();
+    float milliseconds = 0;
+    Check(cudaEventElapsedTime(&milliseconds, rested_, settled_), "cudaEventElapsedTime");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
   std::chrono::nanoseconds Spin() const override {
     // Longer than runs take. With few processors the candidate needs them.
     return std::chrono::milliseconds(std::thread::hardware_concurrency() >= wire::kProcessorsToSpin ? 100 : 0);
@@ -353,16 +402,11 @@ class CudaOps : public DeviceOps {
     Synchronize();
   }
   std::size_t flush_bytes() const override { return flush_bytes_; }
-  void Flush() override {
-    // Lines that somebody asked to persist would survive.
-    cudaCtxResetPersistingL2Cache();
-    Touch(flush_, flush_bytes_);
-  }
+  void Flush() override { Touch(flush_, flush_bytes_); }
   void Evict(const void*, std::size_t) override {}
   void Touch(const void* at, std::size_t bytes) override {
     ReadThrough<<<Blocks(bytes), 256>>>(static_cast<const uint4*>(at), bytes / 16, flag_);
     Check(cudaGetLastError(), "reading device memory");
-    Synchronize();
   }
   double Time(const std::function<void()>& call) override {
     Cover<<<1, 1>>>(kCoverNanoseconds);
@@ -393,9 +437,11 @@ class CudaOps : public DeviceOps {
   std::shared_ptr<std::size_t> shared_bytes_ = std::make_shared<std::size_t>(0);
   cudaDeviceProp properties_{};
   std::unique_ptr<Driver> driver_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr, rested_ = nullptr, settled_ = nullptr;
   unsigned int* flag_ = nullptr;
   void* flush_ = nullptr;
+  std::size_t* offsets_ = nullptr;  // on the device
+  std::size_t offsets_room_ = 0;
   std::size_t flush_bytes_ = 0;
   Awake awake_{1, {}};
 };

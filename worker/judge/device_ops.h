@@ -43,7 +43,9 @@ class DeviceOps {
   virtual std::int64_t others_bytes() const { return 0; }
   virtual void ReleaseCache() {}  // gives back device memory that torch keeps for later
   virtual std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) = 0;
-  virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;      // on the device; queued
+  virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;  // on the device; queued
+  // Pieces of `bytes` (whole words of 16), each `offset` bytes from `to` and `from`, in one step; queued.
+  virtual void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) = 0;
   virtual void ToHost(void* to, const void* from, std::size_t bytes) = 0;    // waits
   virtual void FromHost(void* to, const void* from, std::size_t bytes) = 0;  // waits
   // Writes `element_bytes` (1 to 16) of `pattern` over and over; queued.
@@ -65,20 +67,23 @@ class DeviceOps {
   virtual void Spoil(void* at, std::size_t bytes, std::size_t step) = 0;
   virtual void Synchronize() = 0;
   // A pause before a timed run, after which asking costs the same however long nothing was asked: on a CPU the
-  // processors are kept awake, on a GPU's host the one where who is asked next stood last (negative = not known).
+  // processors are kept awake, on a GPU's host the one where who is asked next stood last (negative = not known), until
+  // Settle.
   virtual void Rest(int processor) = 0;
+  // Waits for what was queued since Rest. Seconds from then on the device's own clock; 0 on a CPU.
+  virtual double Settle() { return 0; }
   // How long an answer is waited for without falling asleep. Not on a CPU, where the candidate needs the processors.
   virtual std::chrono::nanoseconds Spin() const { return std::chrono::nanoseconds(0); }
   // One kernel that does nothing, and waiting for it: what a run of no calls costs. Nothing on a CPU.
   virtual void EmptyRun() = 0;
 
   // On a GPU: the last-level cache holds nothing afterwards but what was read here, flush_bytes() of memory of its own.
-  // Waits. A CPU's is shared with other programs and may be larger than what is timed by far: there Evict does it.
+  // Queued. A CPU's is shared with other programs and may be larger than what is timed by far: there Evict does it.
   virtual std::size_t flush_bytes() const = 0;  // 0 = Flush does nothing
   virtual void Flush() = 0;
   // On a CPU: no cache holds any of this afterwards, whoever maps it. Nothing on a GPU.
   virtual void Evict(const void* at, std::size_t bytes) = 0;
-  virtual void Touch(const void* at, std::size_t bytes) = 0;   // reads it, so that caches hold what fits; waits
+  virtual void Touch(const void* at, std::size_t bytes) = 0;   // reads it, so that caches hold what fits; queued
   virtual double Time(const std::function<void()>& call) = 0;  // seconds on the device's own clock; waits
   virtual double LaunchSeconds() { return 0; }  // of one empty kernel after another; 0 where nothing is launched
 };

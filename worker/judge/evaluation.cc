@@ -185,7 +185,8 @@ class Evaluator {
       open["structure"] = reference_.Structure();
     }
     if (!settings_.skip_timing) {
-      candidate_ = std::make_unique<CandidateSide>(conversation_, arena_, *values_, ops_, settings_.python_candidate);
+      candidate_ = std::make_unique<CandidateSide>(conversation_, arena_, *values_, ops_, settings_.python_candidate,
+                                                   settings_.Warm());
     }
     StageDone("inputs");
     arena_.Map(&conversation_);

@@ -36,7 +36,8 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
     conversation_.SetStage("open");
     arena_.SetParameters(problem_.reference->Parameters());
     check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits);
-    side_ = std::make_unique<CandidateSide>(conversation_, arena_, values, ops_, settings_.python_candidate);
+    side_ = std::make_unique<CandidateSide>(conversation_, arena_, values, ops_, settings_.python_candidate,
+                                            settings_.Warm());
     nlohmann::json open{{"seed", 42}};
     if (settings_.python_candidate) {
       open["init"] = problem_.reference->InitPickle();

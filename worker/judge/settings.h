@@ -26,6 +26,7 @@ struct EvaluationSettings {
   bool skip_timing = false;
   bool keep_samples = false;
   std::string cache = "CACHE_POLICY_COLD";  // or "CACHE_POLICY_WARM"
+  bool Warm() const { return cache == "CACHE_POLICY_WARM"; }
   bool observe = false;  // a work policy is to be decided: Python candidates say what did the work of the last draw
   // The worker looks from outside at what the candidate runs from now on, or no longer: whether it has seen enough by
   // then. Empty where nobody asks whose work it is.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "worker/judge/statistics.h"
 
@@ -18,10 +19,33 @@ double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 // Storing by a candidate may take this many times what it took a process that computes nothing: other caches, another
 // state of the allocator.
 constexpr double kMoreStoring = 1.25;
+// So may the inputs, and a moment for what else the judge's host does.
+constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
 // By which asking may have become dearer since then: of itself, seconds, and of a run.
 constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
 
 }  // namespace
+
+void Side::MakeReady(const std::vector<std::size_t>& sets) {
+  const auto fill = [&] {
+    Hand(sets);
+    if (warm_) {
+      Warm(sets);
+    } else {
+      Cool(sets);
+    }
+  };
+  // A CPU's caches are emptied line by line, and its processors are to be awake at the end. On a GPU nothing may come
+  // between the inputs and the run.
+  if (ops_.cuda()) {
+    ops_.Rest(processor());
+    fill();
+  } else {
+    fill();
+    ops_.Rest(processor());
+  }
+  ready_seconds_ = ops_.Settle();
+}
 
 void Side::Warm(const std::vector<std::size_t>& sets) {
   for (std::size_t set : sets) {
@@ -100,15 +124,12 @@ bool ReferenceSide::Aliases(const std::vector<at::Tensor>& outputs) const {
 
 // ------------------------------------------------------------------------------------------------------- the candidate
 void CandidateSide::Prepare(const std::vector<std::size_t>& sets) {
+  ready_seconds_ = 0;
   for (std::size_t set : sets) {
     Slot& slot = arena_.at(set);
     slot.leaves = values_.leaves(set);
     slot.spoiled = false;
-    // Guards come along: the judge's own copy has them at the same places.
-    if (!slot.in.places.empty()) {
-      const std::size_t first = slot.in.places[0].offset;
-      ops_.Copy(slot.inputs->data() + first, values_.data() + first, slot.in.bytes - first);
-    }
+    slot.waiting = true;
     arena_.Poison(&slot);
   }
   ops_.Synchronize();
@@ -131,6 +152,7 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
 }
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
+  if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
       // The clock stops when work of our own has gone through the device, behind whatever it was still doing.
@@ -144,10 +166,13 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
 }
 
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
-  if (!python_) return 0;
+  const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
+  const double late = ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0;
+  if (!python_) return late;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
-  return std::max(0.0, stored.wall - kMoreStoring * (storing_asked_ + storing_ * static_cast<double>(sets.size())));
+  return late +
+         std::max(0.0, stored.wall - kMoreStoring * (storing_asked_ + storing_ * static_cast<double>(sets.size())));
 }
 
 std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
@@ -161,8 +186,7 @@ std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
 }
 
 double CandidateSide::AskForNothing() {
-  Cool({});
-  ops_.Rest(processor());
+  MakeReady({});
   return Run({});
 }
 
@@ -173,8 +197,7 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   std::vector<double> empty, few, twice;
   const auto practise = [&](std::size_t count) {
     between();
-    Cool({});
-    ops_.Rest(processor());
+    MakeReady({});
     return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
   };
   conversation_.HoldBetweenRuns(true);
@@ -188,11 +211,31 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   empty_before_ = Median(empty);
   asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
   if (python_) LearnStoring(between);
+  if (ops_.cuda()) LearnHanding();
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
   // beyond its error: it is always there, and what is left out makes every candidate look slower.
   const double beyond = 2 * Median(few) - Median(twice) - empty_before_;
   asking_ = empty_before_ + std::clamp(beyond, 0.0, std::max(Median(few) - empty_before_, 0.0));
+}
+
+// What it takes to give so many sets their inputs and to flush the cache, while nothing of a candidate can be queued.
+void CandidateSide::LearnHanding() {
+  constexpr int kTimes = 3;
+  constexpr std::size_t kLess = 4, kFew = 16;  // some of the sets say what each takes
+  std::vector<std::size_t> sets(std::max(like_ / kLess, std::min(like_, kFew)));
+  std::iota(sets.begin(), sets.end(), 0);
+  const auto time = [this](const std::vector<std::size_t>& some) {
+    std::vector<double> seconds;
+    for (int i = 0; i < kTimes; ++i) {
+      Prepare(some);
+      MakeReady(some);
+      seconds.push_back(ready_seconds_);
+    }
+    return Median(seconds);
+  };
+  flushing_ = time({});
+  handing_ = std::max(time(sets) - flushing_, 0.0) / static_cast<double>(std::max<std::size_t>(sets.size(), 1));
 }
 
 void CandidateSide::LearnStoring(const std::function<void()>& between) {
@@ -228,8 +271,7 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
   for (const auto& place : part) less += place[2].get<std::size_t>();
   const auto store = [&](const nlohmann::json& places) {
     between();
-    Cool({});
-    ops_.Rest(processor());
+    MakeReady({});
     conversation_.Practise(
         1, 0, [this] { ops_.EmptyRun(); }, places);
     return conversation_.PractiseStoring(sets);

@@ -24,11 +24,11 @@ class Side {
  public:
   virtual ~Side() = default;
 
-  // Hands over the values of these sets (Values holds them). Not timed; afterwards the device is idle.
+  // What is to be done before these sets are run (Values holds their values). Not timed; afterwards the device is idle.
   virtual void Prepare(const std::vector<std::size_t>& sets) = 0;
-  // Whether a cache holds the inputs of these sets when they are run: as far as they fit there, or not at all.
-  void Warm(const std::vector<std::size_t>& sets);
-  void Cool(const std::vector<std::size_t>& sets);
+  // Then, immediately before a timed run of them: a pause, the inputs, and caches that hold these as far as they fit
+  // there (`warm`), or not at all.
+  void MakeReady(const std::vector<std::size_t>& sets);
 
   // Calls on these sets, each prepared and none twice, back to back in this order. Seconds from asking until the device
   // has nothing left to do. No sets: what asking costs, with one empty kernel where there are kernels.
@@ -41,12 +41,21 @@ class Side {
   virtual double Collect(const std::vector<std::size_t>& sets) = 0;
 
  protected:
-  explicit Side(DeviceOps& ops) : ops_(ops) {}
+  Side(DeviceOps& ops, bool warm) : ops_(ops), warm_(warm) {}
+  // Gives the inputs to whoever runs on them. Queued.
+  virtual void Hand(const std::vector<std::size_t>&) {}
   // Where a set's inputs are.
   virtual std::pair<const char*, std::size_t> Inputs(std::size_t set) const = 0;
   // No cache of a CPU holds the memory that outputs will go to.
   virtual void EvictOutputs(const std::vector<std::size_t>& sets) = 0;
   DeviceOps& ops_;
+  double ready_seconds_ = 0;  // of the device, in the last MakeReady after the pause; 0 on a CPU
+
+ private:
+  void Warm(const std::vector<std::size_t>& sets);
+  void Cool(const std::vector<std::size_t>& sets);
+
+  const bool warm_;
 };
 
 // For LearnAsking: one run of the reference on a draw of its own, where it is so short that asking counts beside it.
@@ -55,8 +64,8 @@ std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops);
 // The problem's own program, in this process, on the judge's own values.
 class ReferenceSide : public Side {
  public:
-  ReferenceSide(LoadedProblem& problem, DeviceOps& ops, Values& values, Mode mode)
-      : Side(ops), reference_(*problem.reference), values_(values), mode_(mode) {}
+  ReferenceSide(LoadedProblem& problem, DeviceOps& ops, Values& values, Mode mode, bool warm)
+      : Side(ops, warm), reference_(*problem.reference), values_(values), mode_(mode) {}
   void Prepare(const std::vector<std::size_t>& sets) override;
   double Run(const std::vector<std::size_t>& sets) override;
   double Collect(const std::vector<std::size_t>&) override { return 0; }
@@ -82,14 +91,16 @@ class ReferenceSide : public Side {
   bool known_ = false, aliases_ = false, copies_ = false;
 };
 
-// A candidate in its process. Its inputs are taken away at the answer: what was not computed by then cannot be.
+// A candidate in its process. Its inputs are taken away at the answer: what was not computed by then cannot be. They
+// come last before it is asked, and what they take beyond what they took before its program was loaded belongs to the
+// run: work that it left on a GPU, waiting for them, goes on while its process stands still.
 class CandidateSide : public Side {
  public:
-  CandidateSide(Conversation& conversation, Arena& arena, Values& values, DeviceOps& ops, bool python)
-      : Side(ops), conversation_(conversation), arena_(arena), values_(values), python_(python) {}
+  CandidateSide(Conversation& conversation, Arena& arena, Values& values, DeviceOps& ops, bool python, bool warm)
+      : Side(ops, warm), conversation_(conversation), arena_(arena), values_(values), python_(python) {}
   void Prepare(const std::vector<std::size_t>& sets) override;
   double Run(const std::vector<std::size_t>& sets) override;
-  // A Python candidate copies its outputs now, and may take no longer for it than such copies take.
+  // A Python candidate copies its outputs now. May take no longer for it than such copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
 
   // What asking this process for so many calls costs, while no code but ours has run in it (docs/timing.md). Called
@@ -116,6 +127,8 @@ class CandidateSide : public Side {
 
  private:
   void LearnStoring(const std::function<void()>& between);
+  void LearnHanding();
+  void Hand(const std::vector<std::size_t>& sets) override { arena_.Hand(sets, values_.data()); }
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
 
@@ -127,6 +140,7 @@ class CandidateSide : public Side {
   double empty_before_ = 0;
   double asking_error_ = 0;                 // of the two
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
+  double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
   std::size_t like_ = 0;
   Reply reply_;
 };

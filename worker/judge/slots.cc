@@ -187,7 +187,7 @@ void Arena::Open(Conversation* conversation, const json& more) {
 
 void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
   slot->leaves = std::move(leaves);
-  slot->spoiled = false;
+  slot->spoiled = slot->waiting = false;
   std::size_t next = 0;
   for (const Leaf& leaf : slot->leaves) {
     if (leaf.scalar) continue;
@@ -199,6 +199,22 @@ void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
     }
     if (place.bytes > 0) ops_.Copy(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes);
   }
+}
+
+bool Arena::Hand(const std::vector<std::size_t>& slots, const char* pristine) {
+  std::vector<std::size_t> offsets;
+  const Slot* last = nullptr;
+  for (std::size_t index : slots) {
+    Slot& slot = *slots_[index];
+    if (!slot.waiting) continue;
+    slot.waiting = false;
+    if (slot.in.places.empty()) continue;
+    offsets.push_back(slot.in.places[0].offset);
+    last = &slot;
+  }
+  if (last == nullptr) return false;
+  ops_.CopyPieces(last->inputs->data(), pristine, offsets, last->in.bytes - offsets.back());
+  return true;
 }
 
 void Arena::Poison(Slot* slot) {

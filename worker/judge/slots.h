@@ -50,6 +50,7 @@ struct Slot {
   // Throws ProblemError unless the reference's outputs are of the shapes and types that this slot has room for.
   void MustFit(const std::vector<at::Tensor>& expected) const;
   bool spoiled = false;  // the inputs were spoiled after the run
+  bool waiting = false;  // for Hand
   std::size_t out_region = 0;
   std::uint32_t poison = 0;  // of the outputs, the latest
   // Whether NaN in output i, which the reference may have there too, is what stood there before the run. `got`: a copy.
@@ -77,6 +78,9 @@ class Arena {
 
   // Writes the inputs of one slot. All of this is queued on the device: Synchronize before a candidate may look.
   void Fill(Slot* slot, std::vector<Leaf> leaves);
+  // The same for those of these slots of one Add that wait for it, guards included, in few steps. `pristine`: the
+  // judge's own copy of the whole piece of memory. False when there were none.
+  bool Hand(const std::vector<std::size_t>& slots, const char* pristine);
   void Poison(Slot* slot);
   // After a run: takes the inputs away, so that nothing can be computed from them any more. A word in every 256 bytes
   // (4 KiB where a slot is large) becomes NaN or -1, the first of every tensor among them where that is affordable.

@@ -74,7 +74,7 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
   double wanted = std::ceil(longer * std::min((cuda ? kSpanCuda : kSpanCpu) / fastest, static_cast<double>(kMaxCalls)));
   const double free = static_cast<double>(ops.free_bytes()) * (longer > 1 ? kLongerShare : kShare);
   wanted = std::min(wanted, std::min(free, longer * static_cast<double>(cuda ? kMaxBytesCuda : kMaxBytesCpu)) / held);
-  if (settings.cache == "CACHE_POLICY_WARM") {
+  if (settings.Warm()) {
     // All inputs and outputs of a run are to stay in the cache.
     wanted = std::min(wanted, static_cast<double>(ops.cache_bytes()) / 2 / std::max(bytes, 1.0));
   }
@@ -109,7 +109,7 @@ Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings&
     if (mode == Mode::kCompile && !problem.reference->CanCompile()) {
       entry.unavailable = "torch.compile needs a Python problem and a torch from 2.0";
     }
-    entry.reference = std::make_unique<ReferenceSide>(problem, ops, values, mode);
+    entry.reference = std::make_unique<ReferenceSide>(problem, ops, values, mode, settings_.Warm());
     series_.push_back(std::move(entry));
   }
   for (Rival& rival : rivals) {
@@ -144,15 +144,6 @@ Timing::Sets Timing::Pick(std::size_t count) {
   return all;
 }
 
-void Timing::Cool(Side* side, const Sets& sets) {
-  if (settings_.cache == "CACHE_POLICY_WARM") {
-    side->Warm(sets);
-  } else {
-    side->Cool(sets);
-  }
-  ops_.Rest(side->processor());
-}
-
 // Nothing that a candidate left running may be in the reference's way: with another program at work on the device, even
 // a kernel that does nothing waits for its turn.
 void Timing::WaitForIdle() {
@@ -178,7 +169,7 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
   side.Prepare(sets);
   std::optional<ProcessorWait> wait;
   if (!ops_.cuda() && series->reference != nullptr) wait.emplace();
-  Cool(&side, sets);
+  side.MakeReady(sets);
   WaitForIdle();
   if (wait) wait->Begin();
   other_window_.begin = Clock::now();
@@ -191,7 +182,7 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
 
 double Timing::TimeCandidate(const Sets& sets) {
   candidate_.Prepare(sets);
-  Cool(&candidate_, sets);
+  candidate_.MakeReady(sets);
   candidate_window_.begin = Clock::now();
   const double seconds = candidate_.Run(sets);
   candidate_window_.end = Clock::now();
@@ -745,7 +736,7 @@ void Timing::Report(double asking) {
     discarded += count;
     discards.push_back({{"reason", reason}, {"count", count}});
   }
-  const bool warm = settings_.cache == "CACHE_POLICY_WARM";
+  const bool warm = settings_.Warm();
   std::string method = "duet, runs of " + std::to_string(calls_) + (calls_ == 1 ? " call" : " calls") +
                        " on the judge's clock, " + (warm ? "warm" : "cold") + (ops_.cuda() ? " L2" : " cache") +
                        (candidate_.conversation().can_hold() ? ", the candidate held between them" : "") +

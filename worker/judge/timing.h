@@ -79,7 +79,6 @@ class Timing {
   };
   Sets Pick(std::size_t count);
   std::size_t Most() const { return std::min(slots_, values_.most_sets()); }  // calls of one run
-  void Cool(Side* side, const Sets& sets);
   double TimeOther(Series* series, const Sets& sets);
   double TimeCandidate(const Sets& sets);
   void WaitForIdle();
