@@ -8,8 +8,8 @@
 //                kernels that are about as long in both or longer (measure::ResolutionOf); of the device, of all.
 //   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
-// SLOWER at that resolution. What the single pairs of processes said makes a resolution for figures from no more than one.
-// docs/comparing.md derives it.
+// SLOWER at that resolution. What the single pairs of processes said makes a resolution for figures from no more than
+// one. docs/comparing.md derives it.
 #pragma once
 
 #include <optional>
