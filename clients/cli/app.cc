@@ -22,6 +22,7 @@
 #include "clients/cli/commands.h"
 #include "clients/cli/console.h"
 #include "clients/cli/suggest.h"
+#include "common/measure/replicas.h"
 
 namespace grove::cli {
 namespace {
@@ -368,6 +369,11 @@ class Parser {
     flags("--build-flag", &c.build_flags, "Further compiler flag of all, repeatable: --build-flag=-DTILE=32");
     flags("--old-flag", &c.rival_flags, "The same, of the first alone");
     flags("--new-flag", &c.candidate_flags, "The same, of the others alone");
+    Bound(command->add_option("--replicas", c.replicas,
+                              absl::StrCat("Pairs of processes, each a fresh start of both, that share the time and "
+                                           "the samples: two processes of one program differ (default ",
+                                           measure::kDefaultReplicas, ", 1 = trust one pair)")),
+          1, measure::kMostReplicas);
     command->add_option("--name", c.name, "Name of the job (default: the problem's)")->type_name("NAME");
     command->add_flag("--detach", c.detach, "Submit, print the job's id and return");
     AddKey(command, &c.key);
@@ -385,7 +391,7 @@ class Parser {
     command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda")->type_name("DEVICE");
     command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
         ->type_name("WORKER");
-    Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 40)"), 1, 1000);
+    Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 30)"), 1, 1000);
     BoundReal(command->add_option("--max-seconds", c.max_seconds, "Stop then, with fewer runs (default 420)")
                   ->type_name("SECONDS"),
               1, 3600);

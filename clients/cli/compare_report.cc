@@ -10,6 +10,7 @@
 #include "clients/cli/json.h"
 #include "clients/cli/report.h"
 #include "common/measure/comparison.h"
+#include "common/measure/replicas.h"
 
 namespace grove::cli {
 namespace {
@@ -53,11 +54,16 @@ std::string ComparisonName(v1::Comparison comparison) {
 std::string FormatPercent(double share) { return absl::StrFormat("%.3g %%", 100 * share); }
 
 std::string ResolutionLine(const v1::DeviceInfo& device, int64_t now_unix_nanos) {
-  const std::string resolution = FormatPercent(measure::ResolutionOf(device));
-  if (device.calibration().resolution() <= 0) {
+  const v1::Calibration& calibration = device.calibration();
+  std::string resolution = FormatPercent(measure::ResolutionOf(device, 0, 0, calibration.replicas()));
+  if (calibration.resolution() <= 0) {
     return absl::StrCat(resolution, " assumed: this device was never calibrated (grove calibrate)");
   }
-  return absl::StrCat(resolution, ", calibrated ", FormatAge(device.calibration().time_unix_nanos(), now_unix_nanos));
+  if (calibration.single_resolution() > 0) {
+    absl::StrAppend(&resolution, " of comparisons in ", calibration.replicas(), " pairs of processes, ",
+                    FormatPercent(calibration.single_resolution()), " of figures from one");
+  }
+  return absl::StrCat(resolution, ", calibrated ", FormatAge(calibration.time_unix_nanos(), now_unix_nanos));
 }
 
 std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, const Style& style) {
@@ -97,7 +103,7 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                   style.Dim(kernel.id()), "\n");
   absl::StrAppend(&out, Field("times", absl::StrCat(rival, " ", FormatSeconds(timing->reference_median_seconds()), ", ",
                                                     name, " ", FormatSeconds(timing->candidate_median_seconds()),
-                                                    " (medians of ", timing->samples(), " pairs)")));
+                                                    " (medians of ", PairsText(*timing), ")")));
   absl::StrAppend(
       &out, Field("resolution", result.device().calibration().resolution() > 0
                                     ? FormatPercent(timing->resolution())
@@ -105,8 +111,8 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                                                    " assumed: this device was never calibrated (grove calibrate)")));
   if (timing->comparison() == v1::COMPARISON_UNCLEAR) {
     absl::StrAppend(&out, Field("so",
-                                "the interval reaches beyond the resolution and does not leave it: more samples "
-                                "(--max-time) may tell"));
+                                "the interval reaches beyond the resolution and does not leave it: more pairs of "
+                                "processes (--replicas) or samples (--max-time) may tell"));
   }
   for (const v1::BaselineTiming& baseline : result.timing().baselines()) {
     if (baseline.baseline() == v1::BASELINE_RIVAL || baseline.speedup() <= 0) continue;
@@ -151,6 +157,7 @@ std::string CompareDocument(const v1::Job& job, absl::Span<const v1::KernelNode>
       one["rival_seconds"] = timing->reference_median_seconds();
       one["candidate_seconds"] = timing->candidate_median_seconds();
       one["samples"] = timing->samples();
+      one["replicas"] = measure::ReplicasOf(*timing);
     } else {
       one["comparison"] = nullptr;
     }
@@ -170,6 +177,11 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
                                                          " runs of a kernel against itself come out as SAME")));
   absl::StrAppend(
       &out, Field("intervals", absl::StrCat(FormatPercent(c.coverage()), " of them hold the truth (nominal: 95 %)")));
+  if (c.single_resolution() > 0) {
+    absl::StrAppend(&out, Field("single", absl::StrCat("of one pair of processes, where a run has ", c.replicas(), ": ",
+                                                       FormatPercent(c.single_resolution()), " at worst; ",
+                                                       FormatPercent(c.single_coverage()), " of the intervals")));
+  }
   if (c.detection_runs() > 0) {
     absl::StrAppend(&out, Field("detection",
                                 absl::StrCat("a slowdown of ", FormatPercent(c.detection_slowdown()), " was found in ",
@@ -187,10 +199,12 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
   for (const v1::CalibrationKernel& kernel : c.kernels()) {
     rows.push_back({OneLine(kernel.name()), FormatSeconds(kernel.seconds()), absl::StrCat(kernel.runs()),
                     absl::StrCat(kernel.same()), absl::StrCat(kernel.covered()), FormatPercent(kernel.deviation()),
-                    FormatPercent(kernel.width()), FormatPercent(kernel.resolution())});
+                    FormatPercent(kernel.width()), FormatPercent(kernel.resolution()),
+                    kernel.single_resolution() > 0 ? FormatPercent(kernel.single_resolution()) : ""});
   }
-  absl::StrAppend(&out, "\n",
-                  Table({"KERNEL", "TIME", "RUNS", "SAME", "COVERED", "LARGEST", "INTERVAL", "RESOLUTION"}, rows));
+  absl::StrAppend(
+      &out, "\n",
+      Table({"KERNEL", "TIME", "RUNS", "SAME", "COVERED", "LARGEST", "INTERVAL", "RESOLUTION", "SINGLE"}, rows));
   for (const std::string& warning : c.warnings()) {
     absl::StrAppend(&out, style.Yellow("warning"), ": ", OneLine(warning), "\n");
   }

@@ -71,6 +71,7 @@ struct CompareCommand {
   std::string problem;
   std::vector<std::string> candidates;  // the first is what the others are compared with
   std::vector<std::string> build_flags, rival_flags, candidate_flags;
+  int replicas = 0;  // 0 = the default
   EvaluationFlags evaluation;
   std::string name;
   std::string key;

@@ -45,14 +45,14 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
     }
     absl::StrAppend(
         out, Field("against",
-                   absl::StrCat(
-                       name, ": ", FormatSpeedup(baseline.speedup(), baseline.speedup_low(), baseline.speedup_high()),
-                       " (95 % interval), medians ", FormatSeconds(baseline.reference_median_seconds()), " -> ",
-                       FormatSeconds(baseline.candidate_median_seconds()), ", ", baseline.samples(), " pairs",
-                       baseline.comparison() == v1::COMPARISON_UNSPECIFIED
-                           ? ""
-                           : absl::StrCat(": ", ComparisonName(baseline.comparison()), " at a resolution of ",
-                                          FormatPercent(baseline.resolution())))));
+                   absl::StrCat(name, ": ",
+                                FormatSpeedup(baseline.speedup(), baseline.speedup_low(), baseline.speedup_high()),
+                                " (95 % interval), medians ", FormatSeconds(baseline.reference_median_seconds()),
+                                " -> ", FormatSeconds(baseline.candidate_median_seconds()), ", ", PairsText(baseline),
+                                baseline.comparison() == v1::COMPARISON_UNSPECIFIED
+                                    ? ""
+                                    : absl::StrCat(": ", ComparisonName(baseline.comparison()), " at a resolution of ",
+                                                   FormatPercent(baseline.resolution())))));
   }
   if (timing.discarded() > 0) {
     std::string reasons = absl::StrJoin(timing.discards(), ", ", [](std::string* s, const v1::DiscardCount& discard) {

@@ -8,6 +8,7 @@
 #include "clients/cli/compare_report.h"
 #include "clients/cli/finish.h"
 #include "clients/cli/input.h"
+#include "common/measure/replicas.h"
 
 namespace grove::cli {
 
@@ -46,6 +47,7 @@ ExitCode FinishCalibrate(const Context& context, Session* session, const std::st
 ExitCode RunCompare(const Context& context, const CompareCommand& command) {
   auto options = MakeEvaluationOptions(command.evaluation);
   if (!options.ok()) return Fail(context, options.status());
+  options->set_replicas(command.replicas > 0 ? command.replicas : measure::kDefaultReplicas);
   auto problem = ReadProblem(command.problem);
   if (!problem.ok()) return Fail(context, problem.status());
   v1::JobSpec spec;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "common/measure/replicas.h"
 
 namespace grove::cli {
 namespace {
@@ -117,6 +118,12 @@ std::string DeviceKindName(v1::DeviceKind kind) {
 
 std::string BaselineName(v1::Baseline baseline) {
   return baseline == v1::BASELINE_COMPILE ? "torch.compile" : baseline == v1::BASELINE_RIVAL ? "the rival" : "eager";
+}
+
+std::string PairsText(const v1::BaselineTiming& timing) {
+  const int replicas = measure::ReplicasOf(timing);
+  return absl::StrCat(timing.samples(), " pairs",
+                      replicas > 1 ? absl::StrCat(" in ", replicas, " pairs of processes") : "");
 }
 
 std::string WorkPolicyName(v1::WorkPolicy policy) {

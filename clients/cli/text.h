@@ -35,11 +35,12 @@ std::string FormatAge(int64_t unix_nanos, int64_t now_unix_nanos);   // "3 min a
 std::string FormatTime(int64_t unix_nanos);                          // "2026-01-31 12:00:00 UTC"; "-" for 0
 std::string FormatSpeedup(double speedup, double low, double high);  // "3.42x [3.31, 3.55]"; "-" for 0
 
-std::string VerdictName(v1::Verdict verdict);       // "BUILD_FAILED"; "PENDING" for none
-std::string JobStateName(v1::JobState state);       // "RUNNING"
-std::string NodeStateName(v1::NodeState state);     // "REFUTED"
-std::string DeviceKindName(v1::DeviceKind kind);    // "cpu", "cuda", "any"
-std::string BaselineName(v1::Baseline baseline);    // "eager", "compile"
+std::string VerdictName(v1::Verdict verdict);             // "BUILD_FAILED"; "PENDING" for none
+std::string JobStateName(v1::JobState state);             // "RUNNING"
+std::string NodeStateName(v1::NodeState state);           // "REFUTED"
+std::string DeviceKindName(v1::DeviceKind kind);          // "cpu", "cuda", "any"
+std::string BaselineName(v1::Baseline baseline);          // "eager", "compile"
+std::string PairsText(const v1::BaselineTiming& timing);  // "40 pairs", "40 pairs in 4 pairs of processes"
 std::string WorkPolicyName(v1::WorkPolicy policy);  // "anything" (also where none is set), "libraries", "own_kernels"
 std::string DeviceLine(const v1::DeviceInfo& device);  // "NVIDIA L40S (sm_89), torch 2.11.0"
 std::string ShortId(absl::string_view id);             // "k12" of "j-abcdefgh/k12"

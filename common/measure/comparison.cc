@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/measure/replicas.h"
+
 namespace grove::measure {
 
 v1::Comparison Compare(double low, double high, double resolution) {
@@ -14,16 +16,18 @@ v1::Comparison Compare(double low, double high, double resolution) {
   return low >= least && high <= most ? v1::COMPARISON_SAME : v1::COMPARISON_UNCLEAR;
 }
 
-double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_seconds) {
+double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_seconds, int replicas) {
   const v1::Calibration& calibration = device.calibration();
-  double resolution = calibration.resolution();
+  const bool single = replicas < calibration.replicas() && calibration.single_resolution() > 0;
+  double resolution = single ? calibration.single_resolution() : calibration.resolution();
   if (std::isfinite(resolution) && resolution > 0) {
     for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
-      if (!(kernel.resolution() > 0) || !(kernel.seconds() > 0) || !(seconds >= kAboutAsLong * kernel.seconds()) ||
+      const double its = single ? kernel.single_resolution() : kernel.resolution();
+      if (!(its > 0) || !(kernel.seconds() > 0) || !(seconds >= kAboutAsLong * kernel.seconds()) ||
           !(run_seconds >= kAboutAsLong * kernel.run_seconds())) {
         continue;
       }
-      resolution = std::min(resolution, kernel.resolution());
+      resolution = std::min(resolution, its);
     }
     return resolution;
   }
@@ -37,9 +41,9 @@ double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& base
 void FillComparisons(v1::EvaluationResult* result) {
   if (!result->has_timing()) return;
   for (v1::BaselineTiming& timing : *result->mutable_timing()->mutable_baselines()) {
-    const double resolution =
-        ResolutionOf(result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()),
-                     RunSeconds(result->timing(), timing));
+    const double resolution = ResolutionOf(
+        result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()),
+        RunSeconds(result->timing(), timing), timing.baseline() == v1::BASELINE_RIVAL ? ReplicasOf(timing) : 1);
     timing.set_comparison(Compare(timing.speedup_low(), timing.speedup_high(), resolution));
     timing.set_resolution(timing.comparison() == v1::COMPARISON_UNSPECIFIED ? 0 : resolution);
   }

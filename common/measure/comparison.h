@@ -27,13 +27,15 @@ inline constexpr double kAboutAsLong = 0.8;
 // The device's calibrated resolution, else the default of its kind. What limits it becomes less with the length of a
 // call (a launch and the gap before it differ from process to process) and with that of a timed run (so does what
 // asking for one costs), so calls of `seconds` in runs of `run_seconds` have that of the best calibrated kernel which
-// is no longer in either; where there is none, and for 0, that of the worst.
-double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run_seconds = 0);
+// is no longer in either; where there is none, and for 0, that of the worst. `replicas`: pairs of processes that the
+// figure is from; where they are fewer than the calibrated comparisons had, it is that of single ones.
+double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run_seconds = 0, int replicas = 1);
 
 // Of a timed run of the faster side. A slower one makes as many calls, or fewer in about as long a run.
 double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline);
 
-// Sets resolution and comparison of every baseline that has figures, from result.device.
+// Sets resolution and comparison of every baseline that has figures, from result.device. Against the reference it is
+// that of a single pair of processes, however many there were: the judge's is the same in all.
 void FillComparisons(v1::EvaluationResult* result);
 
 // The ranking figures of a result: its first baseline, null unless it is CORRECT and was timed against it.

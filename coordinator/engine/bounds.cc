@@ -110,6 +110,7 @@ v1::EvaluationResult BoundedResult(const v1::EvaluationResult& whole) {
     Cut(result.mutable_timing()->mutable_method(), 256);
     for (v1::BaselineTiming& baseline : *result.mutable_timing()->mutable_baselines()) {
       Cut(baseline.mutable_unavailable(), 256);
+      baseline.clear_each_replica();
     }
   }
   if (result.has_work()) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/measure/replicas.h"
 #include "coordinator/engine/bounds.h"
 
 namespace grove::coordinator {
@@ -43,7 +44,8 @@ absl::Status CheckNumber(double value, absl::string_view where, double max) {
   return Bad(where, absl::StrCat("is ", value), absl::StrCat("it must be between 0 and ", max, " (0 = default)"));
 }
 
-absl::Status CheckOptions(const v1::EvaluationOptions& options) {
+// `rival`: they are of a comparison.
+absl::Status CheckOptions(const v1::EvaluationOptions& options, bool rival = false) {
   constexpr double kDay = 86400;
   constexpr double kHuge = 1e15;
   if (!v1::DeviceKind_IsValid(options.device())) {
@@ -113,6 +115,14 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
   }
   if (options.max_samples() > 0 && options.min_samples() > options.max_samples()) {
     return Bad("options.min_samples", "is greater than options.max_samples", "swap or leave out one");
+  }
+  if (options.replicas() < 0 || options.replicas() > measure::kMostReplicas) {
+    return Bad("options.replicas", absl::StrCat("is ", options.replicas()),
+               absl::StrCat("use 1 to ", measure::kMostReplicas, " pairs of processes (0 = 1)"));
+  }
+  if (options.replicas() > 1 && !rival) {
+    return Bad("options.replicas", absl::StrCat("is ", options.replicas(), ", but there is no rival"),
+               "leave it out: only comparisons of two kernels are timed in several pairs of processes");
   }
   const v1::Limits& limits = options.limits();
   const std::pair<const char*, double> all[] = {
@@ -230,7 +240,7 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
     case v1::JobSpec::kEval: {
       const v1::EvalSpec& eval = spec.eval();
       if (absl::Status s = CheckProblem(eval.problem()); !s.ok()) return s;
-      if (absl::Status s = CheckOptions(eval.options()); !s.ok()) return s;
+      if (absl::Status s = CheckOptions(eval.options(), eval.has_rival()); !s.ok()) return s;
       if (eval.candidates_size() == 0) return Bad("candidates", "there are none", "give 1 to 10000");
       if (eval.candidates_size() > kMaxCandidates) {
         return Bad("candidates", absl::StrCat("there are ", eval.candidates_size()),
@@ -272,7 +282,7 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
       if (absl::Status s = CheckNumber(calibrate.max_seconds(), "calibrate.max_seconds", 3600); !s.ok()) return s;
       if (calibrate.runs() < 0 || calibrate.runs() > kMaxCalibrationRuns) {
         return Bad("calibrate.runs", absl::StrCat("is ", calibrate.runs()),
-                   absl::StrCat("it must be between 1 and ", kMaxCalibrationRuns, " (0 = 40)"));
+                   absl::StrCat("it must be between 1 and ", kMaxCalibrationRuns, " (0 = 30)"));
       }
       return CheckText(calibrate.worker(), "calibrate.worker", 256);
     }

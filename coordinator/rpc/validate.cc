@@ -121,6 +121,7 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
       {"options.max_time_seconds", options.max_time_seconds()},
       {"options.min_samples", options.min_samples()},
       {"options.max_samples", options.max_samples()},
+      {"options.replicas", options.replicas()},
       {"options.limits.build_wall_seconds", limits.build_wall_seconds()},
       {"options.limits.build_cpu_seconds", limits.build_cpu_seconds()},
       {"options.limits.build_memory_bytes", static_cast<double>(limits.build_memory_bytes())},

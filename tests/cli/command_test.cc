@@ -240,6 +240,31 @@ TEST_CASE("Without its flags a job asks for no policy and for no earlier result"
   CHECK_FALSE(server.submitted()[0].spec().eval().options().reuse_result());
 }
 
+TEST_CASE("Comparisons are made in several pairs of processes, as many as are asked for", "[command]") {
+  Home home;
+  FakeCoordinator server;
+  SetEval(&server, {v1::VERDICT_CORRECT});
+  const auto compare = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"compare",          home.Path("problem.py"), home.Path("a.cpp"),
+                                      home.Path("b.cpp"), "--coordinator",         server.address()};
+    words.insert(words.end(), more.begin(), more.end());
+    return home.Run(words);
+  };
+  compare({});
+  compare({"--replicas", "1"});
+  compare({"--replicas", "7"});
+  REQUIRE(server.submitted().size() == 3);
+  CHECK(server.submitted()[0].spec().eval().options().replicas() == 4);
+  CHECK(server.submitted()[1].spec().eval().options().replicas() == 1);
+  CHECK(server.submitted()[2].spec().eval().options().replicas() == 7);
+  const ProgramResult many = compare({"--replicas", "17"});
+  CHECK(many.exit_code == 2);
+  CHECK(absl::StrContains(many.err, "'17' is not a whole number from 1 to 16"));
+  home.Run({"eval", home.Path("problem.py"), home.Path("a.cpp"), "--coordinator", server.address()});
+  REQUIRE(server.submitted().size() == 4);
+  CHECK(server.submitted()[3].spec().eval().options().replicas() == 0);
+}
+
 TEST_CASE("A policy of work is told with every kind of job, and no other word is one", "[command]") {
   Home home;
   FakeCoordinator server;

@@ -58,11 +58,16 @@ TEST_CASE("A comparison is told with ratio, interval, resolution, both times and
   CHECK(absl::StrContains(text, "eager: new.cu 4x [3.9, 4.1] FASTER; old.cu 2x by the medians"));
   CHECK(absl::StrContains(RenderComparison(CompareJob(), Compared(v1::COMPARISON_SAME, 1, 0.999, 1.001), Style()),
                           "new.cu is the SAME as old.cu"));
+  v1::KernelNode several = Compared(v1::COMPARISON_SAME, 1, 0.999, 1.001);
+  several.mutable_result()->mutable_timing()->mutable_baselines(1)->set_replicas(4);
+  CHECK(absl::StrContains(RenderComparison(CompareJob(), several, Style()),
+                          "(medians of 40 pairs in 4 pairs of processes)"));
   v1::KernelNode never = Compared(v1::COMPARISON_UNCLEAR, 1.01, 0.99, 1.03);
   never.mutable_result()->mutable_device()->clear_calibration();
   const std::string unclear = RenderComparison(CompareJob(), never, Style());
   CHECK(absl::StrContains(unclear, "new.cu against old.cu: UNCLEAR"));
   CHECK(absl::StrContains(unclear, "never calibrated"));
+  CHECK(absl::StrContains(unclear, "more pairs of processes (--replicas) or samples (--max-time) may tell"));
 }
 
 TEST_CASE("Exit codes of a comparison say slower, unclear, and whose verdict stood in the way", "[cli]") {
@@ -95,7 +100,7 @@ TEST_CASE("Exit codes of a comparison say slower, unclear, and whose verdict sto
 }
 
 TEST_CASE("The document of a comparison has its figures, or null", "[cli]") {
-  const v1::KernelNode kernel = Compared(v1::COMPARISON_FASTER, 2, 1.9, 2.1);
+  v1::KernelNode kernel = Compared(v1::COMPARISON_FASTER, 2, 1.9, 2.1);
   const auto document = nlohmann::json::parse(CompareDocument(CompareJob(), {&kernel, 1}, ExitCode::kOk));
   CHECK(document["schema"] == "grove.v1/compare");
   CHECK(document["rival"] == "old.cu");
@@ -104,6 +109,10 @@ TEST_CASE("The document of a comparison has its figures, or null", "[cli]") {
   CHECK(one["ratio_low"] == 1.9);
   CHECK(one["rival_seconds"] == 2e-4);
   CHECK(one["calibrated"] == true);
+  CHECK(one["replicas"] == 1);
+  kernel.mutable_result()->mutable_timing()->mutable_baselines(1)->set_replicas(4);
+  const auto several = nlohmann::json::parse(CompareDocument(CompareJob(), {&kernel, 1}, ExitCode::kOk));
+  CHECK(several["results"][0]["replicas"] == 4);
 }
 
 TEST_CASE("A calibration is told with its table and its warnings", "[cli]") {
@@ -134,9 +143,21 @@ TEST_CASE("A calibration is told with its table and its warnings", "[cli]") {
   CHECK(absl::StrContains(text, "4100 GB/s"));
   CHECK(absl::StrContains(text, "tf32 400 T/s"));
   CHECK(absl::StrContains(text, "warning: times drift here"));
+  CHECK(absl::StrContains(text, "100 % of 20 runs"));
+  CHECK_FALSE(absl::StrContains(text, "of one pair of processes"));
+  c.set_replicas(4);
+  c.set_single_resolution(0.013);
+  c.set_single_coverage(0.8);
+  c.mutable_kernels(0)->set_single_resolution(0.012);
+  const std::string single = RenderCalibration(calibrated, Style());
+  CHECK(absl::StrContains(single, "single     of one pair of processes, where a run has 4: 1.3 % at worst; 80 % of"));
+  CHECK(absl::StrContains(single, "1.2 %\n"));
   v1::DeviceInfo device;
   device.set_kind(v1::DEVICE_KIND_CUDA);
   CHECK(absl::StrContains(ResolutionLine(device, 0), "3 % assumed"));
+  *device.mutable_calibration() = c;
+  CHECK(absl::StrContains(ResolutionLine(device, 0),
+                          "0.8 % of comparisons in 4 pairs of processes, 1.3 % of figures from one, calibrated"));
 }
 
 TEST_CASE("What a watcher sees as the best of a search was measured twice, by the lower figure", "[cli]") {

@@ -50,6 +50,18 @@ TEST_CASE("A submission that makes no sense is refused with the field and the re
        "candidate 1 (c.cpp): is for the device cpu"},
       {"no trials make sense", [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_trials(-1); },
        "options.trials"},
+      {"pairs of processes without a rival",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_replicas(4); },
+       "options.replicas: is 4, but there is no rival"},
+      {"too many pairs of processes",
+       [](auto& r) {
+         v1::EvalSpec* eval = r.mutable_spec()->mutable_eval();
+         *eval->mutable_rival() = eval->candidates(0);
+         eval->mutable_options()->set_replicas(17);
+       },
+       "use 1 to 16 pairs of processes"},
+      {"fewer than none of them",
+       [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_replicas(-1); }, "options.replicas"},
       {"an unknown policy of work",
        [](auto& r) { r.mutable_spec()->mutable_eval()->mutable_options()->set_work(static_cast<v1::WorkPolicy>(9)); },
        "options.work"},

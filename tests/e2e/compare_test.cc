@@ -35,10 +35,12 @@ name = "x"
 shape = [4096]
 )";
 
+// In three pairs of processes: two say so little of how they differ that a busy machine would make all unclear.
 std::vector<std::string> Compare(const Scene& scene, const std::string& old_kernel, const std::string& new_kernel,
                                  std::vector<std::string> more) {
   std::vector<std::string> words = {
-      "compare", scene.Path("twice.toml"), old_kernel, new_kernel, "--device", "cpu", "--trials", "2"};
+      "compare", scene.Path("twice.toml"), old_kernel, new_kernel, "--device", "cpu", "--trials", "2", "--replicas",
+      "3"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -73,6 +75,12 @@ TEST_CASE("A kernel against itself is never faster or slower, and against one th
     CHECK(itself["exit"] == (comparison == "SAME" ? 0 : 18));
     CHECK(itself["resolution"] == 0.1);  // never calibrated
     CHECK(itself["calibrated"] == false);
+    CHECK(itself["replicas"] == 3);
+    const json& rival = itself["result"]["timing"]["baselines"][1];
+    CHECK(rival["each_replica"].size() == 3);
+    int samples = 0;
+    for (const json& each : rival["each_replica"]) samples += each["samples"].get<int>();
+    CHECK(itself["samples"] == samples);
   }
   // On a machine that is busy with other things the interval may be too wide to tell, and never wrong.
   const auto told = [&](const char* old_work, const char* new_work) {
@@ -149,15 +157,18 @@ TEST_CASE("A calibration is kept by the worker, told with every result, and outl
   const json judged = scene.Document(Quick({"eval", TestCase("relu.py"), TestCase("relu.cpp")}), 0);
   const json& result = judged["results"][0]["result"];
   CHECK(result["device"]["calibration"]["resolution"] == resolution);
+  // An evaluation is one pair of processes, and a run of the calibration several.
+  CHECK(calibration["replicas"] == 4);
   const double used = result["timing"]["baselines"][0]["resolution"];
   CHECK(used > 0);
-  CHECK(used <= resolution);
+  CHECK(used <= calibration["single_resolution"].get<double>());
   // Of each kernel what it tells apart, and no more.
   const json& kept = result["device"]["calibration"]["kernels"];
   REQUIRE(kept.size() == calibration["kernels"].size());
   for (size_t i = 0; i < kept.size(); ++i) {
     CHECK(kept[i]["resolution"] == calibration["kernels"][i]["resolution"]);
     CHECK(kept[i]["resolution"].get<double>() <= resolution);
+    CHECK(kept[i]["single_resolution"] == calibration["kernels"][i]["single_resolution"]);
     CHECK(!kept[i].contains("runs"));
   }
 }

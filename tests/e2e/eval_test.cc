@@ -196,14 +196,16 @@ class ModelNew(nn.Module):
   CHECK(more["results"][0]["verdict"] == "CORRECT");
   CHECK(more["results"][0]["result"]["combinations"][1]["chosen"] == true);
   // Against another kernel, of which it is said once how they compare.
-  const json compared = json::parse(scene
-                                        .Grove({"compare", TestCase("relu.py"), TestCase("relu.cpp"),
-                                                scene.Path("declared.cpp"), "--max-time", "0.2", "--json"})
-                                        .out);
+  const json compared =
+      json::parse(scene
+                      .Grove({"compare", TestCase("relu.py"), TestCase("relu.cpp"), scene.Path("declared.cpp"),
+                              "--max-time", "0.2", "--replicas", "2", "--json"})
+                      .out);
   const std::string reason = compared["results"][0]["reason"];
   CHECK(Contains(reason, "against the rival"));
   CHECK(reason.find("against the rival") == reason.rfind("against the rival"));
   CHECK(compared["results"][0]["result"]["combinations"].size() == 6);
+  CHECK(compared["results"][0]["replicas"] == 2);  // of each of them
   CHECK(more["results"][1]["verdict"] == "BUILD_FAILED");
   CHECK(Contains(more["results"][1]["reason"], "line 1: the first value to try, 1, stands 0 times"));
 }

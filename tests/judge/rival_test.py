@@ -133,6 +133,15 @@ class Rivals(unittest.TestCase):
         self.assertGreater(rival["speedup_high"], 0.67, rival)
         self.assertLessEqual(rival["speedup_low"], rival["speedup"])
 
+    def test_one_of_several_pairs_of_processes_takes_its_part_of_the_time_and_the_samples(self):
+        # Calls that are long beside what asking costs on a busy machine, so that every pair counts.
+        long = self.kernel(4000)
+        answer, _ = self.compare(long, long, replicas=4, max_samples=22, min_time_seconds=40, max_time_seconds=80)
+        self.assertEqual(self.against(answer["result"])["samples"], 6, answer["result"]["timing"])
+        answer, _ = self.compare(long, long, replicas=4, max_time_seconds=1e-3)
+        self.assertGreaterEqual(self.against(answer["result"])["samples"], 3)
+        self.assertLess(self.against(answer["result"])["samples"], 10)
+
     def test_no_reference_is_timed_where_only_the_rival_is_asked_for(self):
         answer, _ = self.compare(self.kernel(40), self.kernel(160), baselines=["BASELINE_RIVAL"])
         self.assertEqual([b["baseline"] for b in answer["result"]["timing"]["baselines"]], ["BASELINE_RIVAL"])

@@ -69,6 +69,43 @@ TEST_CASE("A device that was never calibrated has the default of its kind") {
   CHECK(ResolutionOf(device, 100e-6, 40e-3) == 0.004);
 }
 
+TEST_CASE("A figure from fewer pairs of processes than the calibration's has the resolution of single ones") {
+  v1::DeviceInfo device;
+  v1::Calibration& calibration = *device.mutable_calibration();
+  calibration.set_resolution(0.01);
+  // One that was made before there were several holds for whatever there is.
+  CHECK(ResolutionOf(device, 0, 0, 1) == 0.01);
+  CHECK(ResolutionOf(device, 0, 0, 4) == 0.01);
+  calibration.set_replicas(4);
+  calibration.set_single_resolution(0.02);
+  v1::CalibrationKernel* kernel = calibration.add_kernels();
+  kernel->set_seconds(100e-6);
+  kernel->set_resolution(0.004);
+  kernel->set_single_resolution(0.015);
+  CHECK(ResolutionOf(device) == 0.02);
+  CHECK(ResolutionOf(device, 0, 0, 2) == 0.02);
+  CHECK(ResolutionOf(device, 0, 0, 4) == 0.01);
+  CHECK(ResolutionOf(device, 0, 0, 8) == 0.01);
+  CHECK(ResolutionOf(device, 1e-3, 1, 1) == 0.015);
+  CHECK(ResolutionOf(device, 1e-3, 1, 4) == 0.004);
+  // Against the reference all pairs of processes have the same judge.
+  v1::EvaluationResult result;
+  *result.mutable_device() = device;
+  for (const v1::Baseline baseline : {v1::BASELINE_EAGER, v1::BASELINE_RIVAL}) {
+    v1::BaselineTiming* timing = result.mutable_timing()->add_baselines();
+    timing->set_baseline(baseline);
+    timing->set_replicas(4);
+    timing->set_speedup(1.03);
+    timing->set_speedup_low(1.013);
+    timing->set_speedup_high(1.05);
+  }
+  FillComparisons(&result);
+  CHECK(result.timing().baselines(0).resolution() == 0.02);
+  CHECK(result.timing().baselines(0).comparison() == v1::COMPARISON_UNCLEAR);
+  CHECK(result.timing().baselines(1).resolution() == 0.01);
+  CHECK(result.timing().baselines(1).comparison() == v1::COMPARISON_FASTER);
+}
+
 TEST_CASE("Every baseline with figures gets its comparison, and one without gets none") {
   v1::EvaluationResult result;
   result.set_verdict(v1::VERDICT_CORRECT);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
 #include "common/measure/comparison.h"
+#include "common/measure/replicas.h"
 #include "tests/support/temp_dir.h"
 #include "worker/pipeline/calibration_kernels.h"
 #include "worker/pipeline/calibrator.h"
@@ -18,7 +19,7 @@ namespace grove::worker {
 namespace {
 
 PairedRun Run(double low, double high, const std::string& kernel = "k") {
-  return {kernel, 1e-4, std::sqrt(low * high), low, high};
+  return {kernel, 1e-4, std::sqrt(low * high), low, high, 0, {}};
 }
 
 TEST_CASE("The resolution is what 95 % of the runs and one more lie within", "[calibration]") {
@@ -230,6 +231,9 @@ TEST_CASE("A calibration is kept for the device that it was made on, and void fo
   CHECK(loaded->SerializeAsString() == calibration.SerializeAsString());
   // What it found is no part of what it holds for.
   *device.mutable_calibration() = calibration;
+  // One that says nothing of pairs of processes, for it was kept before there were several, holds for every figure.
+  CHECK(measure::ResolutionOf(device, 0, 0, 1) == 0.012);
+  CHECK(measure::ResolutionOf(device, 0, 0, 4) == 0.012);
   CHECK(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
   for (const char* change : {"driver", "torch", "name"}) {
     v1::DeviceInfo other = device;
@@ -246,11 +250,12 @@ TEST_CASE("A calibration is kept for the device that it was made on, and void fo
 
 // Plays a device: times follow from the steps that the kernels were built with, and a clock that every run moves on.
 struct FakeDevice {
-  double seconds_per_step = 1e-7, noise = 0.001;
+  double seconds_per_step = 1e-7, noise = 0.001, between = 0;  // `between`: of the processes of one program
   v1::Verdict verdict = v1::VERDICT_CORRECT;
   std::mt19937_64 random{5};
   absl::Time now = absl::FromUnixSeconds(1'000'000);
-  int evaluated = 0, cancel_after = -1;
+  absl::Duration seconds_each = absl::Seconds(2);  // a pair of processes
+  int evaluated = 0, replicas_made = 0, cancel_after = -1;
   std::vector<std::string> stages;
   std::vector<double> planted;  // how many times the rival's steps a candidate had, where they differ
 
@@ -264,7 +269,7 @@ struct FakeDevice {
     CalibrationHost host;
     host.evaluate = [this](const v1::EvaluateWork& work) -> absl::StatusOr<v1::EvaluationResult> {
       ++evaluated;
-      now += absl::Seconds(2);
+      now += seconds_each * measure::ReplicasOf(work.options());
       v1::EvaluationResult result;
       result.set_verdict(verdict);
       result.set_reason("played");
@@ -272,15 +277,21 @@ struct FakeDevice {
       if (Steps(work.rival()) != Steps(work.candidate())) {
         planted.push_back((Steps(work.candidate()) - 1) / (Steps(work.rival()) - 1));
       }
-      std::normal_distribution<double> error(0, noise);
-      const double ratio = Steps(work.rival()) / Steps(work.candidate()) * std::exp(error(random));
-      v1::BaselineTiming* timing = result.mutable_timing()->add_baselines();
-      timing->set_baseline(v1::BASELINE_RIVAL);
-      timing->set_candidate_median_seconds(Steps(work.candidate()) * seconds_per_step);
-      timing->set_reference_median_seconds(Steps(work.rival()) * seconds_per_step);
-      timing->set_speedup(ratio);
-      timing->set_speedup_low(ratio * std::exp(-2 * noise));
-      timing->set_speedup_high(ratio * std::exp(2 * noise));
+      std::normal_distribution<double> error;
+      std::vector<v1::TimingReport> replicas;
+      for (int i = 0; i < measure::ReplicasOf(work.options()); ++i) {
+        const double ratio =
+            Steps(work.rival()) / Steps(work.candidate()) * std::exp(noise * error(random) + between * error(random));
+        v1::BaselineTiming* timing = replicas.emplace_back().add_baselines();
+        timing->set_baseline(v1::BASELINE_RIVAL);
+        timing->set_candidate_median_seconds(Steps(work.candidate()) * seconds_per_step);
+        timing->set_reference_median_seconds(Steps(work.rival()) * seconds_per_step);
+        timing->set_speedup(ratio);
+        timing->set_speedup_low(ratio * std::exp(-2 * noise));
+        timing->set_speedup_high(ratio * std::exp(2 * noise));
+      }
+      replicas_made += static_cast<int>(replicas.size());
+      *result.mutable_timing() = measure::CombineReplicas(replicas);
       return result;
     };
     host.rates = [this](absl::Duration) -> absl::StatusOr<v1::Calibration> {
@@ -308,10 +319,15 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
     CHECK(calibration->resolution() < 0.01);
     CHECK(calibration->same_share() >= 0.95);
     CHECK(calibration->coverage() > 0.8);
-    CHECK(calibration->detection_runs() == kCalibrationRuns / 2);
+    // Made as `grove compare` makes them; but for the runs that kernels are scaled by.
+    CHECK(calibration->replicas() == measure::kDefaultReplicas);
+    const int scaled = device.evaluated - calibration->runs() - calibration->detection_runs();
+    CHECK(scaled < 5);
+    CHECK(device.replicas_made == scaled + (device.evaluated - scaled) * measure::kDefaultReplicas);
+    CHECK(calibration->detection_runs() == kCalibrationRuns * 2 / 3);
     CHECK(calibration->detection_share() == 1);
     // Two per cent, and not what rounding to whole steps makes of them.
-    REQUIRE(device.planted.size() == kCalibrationRuns / 2);
+    REQUIRE(device.planted.size() == kCalibrationRuns * 2 / 3);
     for (double more : device.planted) CHECK(more == Approx(1.02).epsilon(1e-9));
     CHECK(calibration->bandwidth_bytes_per_second() == 4e12);
     CHECK(calibration->rates_size() == 1);
@@ -322,6 +338,69 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
       if (absl::StrContains(kernel.name(), "100 us")) CHECK(kernel.seconds() == Approx(100e-6).epsilon(0.05));
     }
   }
+}
+
+TEST_CASE("Processes that differ are known to comparisons, and single ones are told apart less finely",
+          "[calibration]") {
+  FakeDevice device;
+  device.noise = 0.0005;
+  device.between = 0.002;
+  v1::CalibrateWork work;
+  work.set_runs(400);
+  work.set_max_seconds(1e6);
+  auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
+  REQUIRE(calibration.ok());
+  CAPTURE(calibration->DebugString());
+  CHECK(calibration->coverage() >= 0.92);
+  CHECK(calibration->single_coverage() < 0.6);
+  CHECK(calibration->detection_share() >= 0.95);
+  CHECK(calibration->warnings_size() == 0);
+  // Single intervals are narrower, and further off.
+  CHECK(calibration->single_resolution() > 0.003);
+  for (const v1::CalibrationKernel& kernel : calibration->kernels()) {
+    CHECK(kernel.single_resolution() > 0.003);
+    CHECK(kernel.single_resolution() <= calibration->single_resolution());
+  }
+  CHECK(Compact(*calibration).kernels(0).single_resolution() == calibration->kernels(0).single_resolution());
+  CHECK(Compact(*calibration).replicas() == measure::kDefaultReplicas);
+}
+
+TEST_CASE("Seven minutes are enough on a device as slow as is reckoned with, and are the limit on any",
+          "[calibration]") {
+  FakeDevice device;
+  device.seconds_each = absl::Milliseconds(1700);
+  auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, {}, device.Host());
+  REQUIRE(calibration.ok());
+  CHECK(calibration->runs() == kCalibrationRuns);
+  CHECK(calibration->seconds() <= 420);
+  device.seconds_each = absl::Seconds(5);
+  calibration = Calibrate(v1::DEVICE_KIND_CUDA, {}, device.Host());
+  REQUIRE(calibration.ok());
+  CHECK(calibration->runs() < kCalibrationRuns);
+  CHECK(calibration->seconds() <= 420);
+}
+
+TEST_CASE("Single pairs of processes are taken as if they had had all the time", "[calibration]") {
+  PairedRun run = Run(0.98, 1.02);
+  for (const double ratio : {1.01, 0.99, 1.0, 1.0}) {
+    v1::ReplicaTiming& each = run.each.emplace_back();
+    each.set_speedup(ratio);
+    each.set_speedup_low(ratio * std::exp(-0.008));
+    each.set_speedup_high(ratio * std::exp(0.008));
+  }
+  const v1::Calibration calibration = Summarise(std::vector<PairedRun>(20, run), {}, 0.02);
+  CHECK(calibration.replicas() == 4);
+  CHECK(calibration.resolution() == Approx(0.021));
+  // 1 % off, and known to 0.8 / sqrt(4): 1.01 e^0.004 = 1.0140; 0.99 is further from 1, 1.0142.
+  CHECK(calibration.single_resolution() == Approx(0.015));
+  CHECK(calibration.single_coverage() == 0.5);
+}
+
+TEST_CASE("Runs of one pair of processes make no resolution for single ones", "[calibration]") {
+  const v1::Calibration calibration = Summarise({Run(0.99, 1.01), Run(0.99, 1.01)}, {}, 0.02);
+  CHECK(calibration.replicas() == 0);
+  CHECK(calibration.single_resolution() == 0);
+  CHECK(calibration.kernels(0).single_resolution() == 0);
 }
 
 TEST_CASE("A noisy device gets a coarse resolution, and is told that slowdowns hide in it", "[calibration]") {

@@ -43,6 +43,7 @@ class Farm {
         [this](const v1::WorkerProgress& p) {
           std::lock_guard<std::mutex> lock(mutex_);
           progress_[p.lease().work()].push_back(p.stage());
+          details_[p.lease().work()].push_back(p.detail());
           changed_.notify_all();
         },
         [this](v1::WorkResult result) {
@@ -86,6 +87,14 @@ class Farm {
       return std::find(seen.begin(), seen.end(), stage) != seen.end();
     });
   }
+  bool AwaitDetail(const v1::Lease& lease, const std::string& part) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(200), [&] {
+      const auto& seen = details_[lease.work()];
+      return std::any_of(seen.begin(), seen.end(),
+                         [&](const std::string& detail) { return detail.find(part) != std::string::npos; });
+    });
+  }
   int Count(const v1::Lease& lease) {
     std::lock_guard<std::mutex> lock(mutex_);
     return count_[lease.work()];
@@ -101,7 +110,7 @@ class Farm {
   std::condition_variable changed_;
   std::map<std::string, v1::WorkResult> results_;
   std::map<std::string, int> count_;
-  std::map<std::string, std::vector<std::string>> progress_;
+  std::map<std::string, std::vector<std::string>> progress_, details_;
 };
 
 v1::Assignment Assignment(const std::string& source, v1::CandidateFormat format = v1::CANDIDATE_FORMAT_CPP) {
@@ -149,6 +158,100 @@ TEST_CASE("An honest candidate is correct and is timed", "[pipeline]") {
   CHECK(result.problem_sha256().size() == 64);
   CHECK(result.candidate_sha256().size() == 64);
   CHECK(result.grove_version() != "");
+}
+
+// relu.cpp against itself.
+v1::Assignment Comparison(int replicas, double seconds) {
+  v1::Assignment assignment = Assignment(Testcase("relu.cpp"));
+  v1::EvaluateWork& work = *assignment.mutable_evaluate();
+  *work.mutable_rival() = work.candidate();
+  work.mutable_rival()->set_name("old.cpp");
+  v1::EvaluationOptions& options = *work.mutable_options();
+  options.set_skip_timing(false);
+  options.set_max_time_seconds(seconds);
+  options.set_replicas(replicas);
+  options.add_baselines(v1::BASELINE_EAGER);
+  options.add_baselines(v1::BASELINE_RIVAL);
+  return assignment;
+}
+
+TEST_CASE("A comparison is timed in as many pairs of processes as are asked for, and is one result", "[pipeline]") {
+  Farm& farm = Farm::Get();
+  v1::Assignment assignment = Comparison(3, 0.9);
+  assignment.mutable_evaluate()->mutable_options()->set_keep_samples(true);
+  const v1::Lease lease = farm.Submit(std::move(assignment));
+  CHECK(farm.AwaitDetail(lease, "replica 1 of 3: trial 2 of 2"));
+  CHECK(farm.AwaitDetail(lease, "replica 3 of 3: trial 1 of 1"));
+  const v1::EvaluationResult result = farm.Await(lease).evaluation();
+  INFO(result.DebugString());
+  CHECK(farm.Count(lease) == 1);
+  REQUIRE(result.verdict() == v1::VERDICT_CORRECT);
+  CHECK(result.rival().verdict() == v1::VERDICT_CORRECT);
+  CHECK(result.rival().name() == "old.cpp");
+  CHECK(result.correctness().trials_passed() >= 2);
+  REQUIRE(result.timing().baselines_size() == 2);
+  for (const v1::BaselineTiming& timing : result.timing().baselines()) {
+    CHECK(timing.replicas() == 3);
+    REQUIRE(timing.each_replica_size() == 3);
+    int samples = 0;
+    for (const v1::ReplicaTiming& each : timing.each_replica()) {
+      CHECK(each.samples() >= 4);  // a third of ten, rounded up
+      samples += each.samples();
+    }
+    CHECK(timing.samples() == samples);
+    CHECK(timing.reference_seconds_size() == samples);
+    CHECK(timing.comparison() != v1::COMPARISON_UNSPECIFIED);
+  }
+  CHECK_THAT(result.timing().method(), Catch::EndsWith("in 3 pairs of processes"));
+  CHECK_THAT(result.reason(), Catch::Contains("samples in 3 pairs of processes; against the rival"));
+  // Each stage has its seconds once.
+  std::map<std::string, int> stages;
+  for (const v1::StageTime& stage : result.stages()) ++stages[stage.stage()];
+  for (const auto& [stage, count] : stages) {
+    CAPTURE(stage);
+    CHECK(count == 1);
+  }
+  CHECK(stages.contains("judge"));
+  CHECK(stages.contains("rival"));
+}
+
+TEST_CASE("Who has nobody to be compared with is timed once, whatever it was asked for", "[pipeline]") {
+  v1::Assignment assignment = Assignment(Testcase("relu.cpp"));
+  assignment.mutable_evaluate()->mutable_options()->set_skip_timing(false);
+  assignment.mutable_evaluate()->mutable_options()->set_max_time_seconds(0.5);
+  assignment.mutable_evaluate()->mutable_options()->set_replicas(4);
+  const v1::EvaluationResult alone = Evaluate(assignment);
+  INFO(alone.DebugString());
+  REQUIRE(alone.verdict() == v1::VERDICT_CORRECT);
+  CHECK(alone.timing().baselines(0).replicas() == 0);
+  CHECK(alone.timing().baselines(0).samples() >= 10);
+  // A rival that does not build is none; one that is wrong is found in the first pair of processes.
+  v1::Assignment broken = Comparison(4, 0.5);
+  broken.mutable_evaluate()->mutable_rival()->set_source("#error no\n");
+  const v1::EvaluationResult unbuilt = Evaluate(broken);
+  INFO(unbuilt.DebugString());
+  CHECK(unbuilt.verdict() == v1::VERDICT_CORRECT);
+  CHECK(unbuilt.rival().verdict() == v1::VERDICT_BUILD_FAILED);
+  CHECK(unbuilt.timing().baselines(0).samples() >= 10);
+  v1::Assignment wrong = Comparison(4, 0.5);
+  wrong.mutable_evaluate()->mutable_rival()->set_source(Testcase("wrong.cpp"));
+  const v1::EvaluationResult against = Evaluate(wrong);
+  CHECK(against.verdict() == v1::VERDICT_CORRECT);
+  CHECK(against.rival().verdict() == v1::VERDICT_WRONG);
+  CHECK(against.timing().baselines(0).replicas() == 0);
+  CHECK_THAT(against.reason(), Catch::Contains("no figure against the rival"));
+}
+
+TEST_CASE("A comparison is cancelled in the middle of its pairs of processes", "[pipeline]") {
+  Farm& farm = Farm::Get();
+  const v1::Lease lease = farm.Submit(Comparison(16, 100));
+  REQUIRE(farm.AwaitDetail(lease, "replica 2 of 16"));
+  const auto begin = std::chrono::steady_clock::now();
+  farm.pipeline().Cancel(lease);
+  CHECK(farm.pipeline().Running().empty());
+  CHECK(Evaluate(Assignment(Testcase("relu.cpp"))).verdict() == v1::VERDICT_CORRECT);
+  CHECK(farm.Count(lease) == 0);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
 
 TEST_CASE("A profile that is asked for on a CPU is not to be had, and nothing else changes", "[pipeline]") {

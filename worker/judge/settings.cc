@@ -12,7 +12,8 @@ using nlohmann::json;
 
 namespace {
 constexpr double kReducedTolerance = 1e-2;  // the CRFM authors'
-}
+constexpr double kMostReplicas = 16;        // as common/measure/replicas.h, which the judge does not know
+}  // namespace
 
 EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   EvaluationSettings settings;
@@ -39,6 +40,12 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   set(number(options, "max_time_seconds"), &settings.max_time);
   set(std::min(number(options, "min_samples"), 100000.0), &settings.min_samples);
   set(std::min(number(options, "max_samples"), 100000.0), &settings.max_samples);
+  set(std::min(number(options, "replicas"), kMostReplicas), &settings.replicas);
+  settings.replicas = std::max(settings.replicas, 1);
+  settings.min_time /= settings.replicas;
+  settings.max_time /= settings.replicas;
+  settings.min_samples = (settings.min_samples + settings.replicas - 1) / settings.replicas;
+  settings.max_samples = (settings.max_samples + settings.replicas - 1) / settings.replicas;
   settings.max_time = std::max(settings.max_time, settings.min_time);
   // An interval needs two.
   settings.max_samples = std::max(settings.max_samples, 2);

@@ -42,6 +42,8 @@ struct EvaluationSettings {
   // Sampling may stop early once every interval is narrower than this share of its ratio. Who wants it finer gets
   // longer runs.
   double settle_width = 0.02;
+  // This is one of so many pairs of processes that make a comparison together: times and samples above are its part.
+  int replicas = 1;
 };
 
 using Progress = std::function<void(const std::string& stage, const std::string& detail)>;

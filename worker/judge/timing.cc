@@ -28,7 +28,10 @@ constexpr double kSpanCuda = 10e-3, kSpanCpu = 3e-3;
 constexpr double kLongerRuns = 4, kUsualWidth = 0.02;
 constexpr int kPracticeCuda = 20, kPracticeCpu = 12;  // on a GPU two contexts take turns, and runs differ more
 constexpr double kMorePractice = 2.5;                 // where runs are longer
-constexpr double kShare = 0.25, kLongerShare = 0.4;   // of the free memory, for what a run of a candidate holds
+// Of each of several pairs of processes: all of them together practise as often as one alone, or more. What is not
+// known of asking differs from pair to pair, and is in what they differ by.
+constexpr int kLeastPractice = 16;
+constexpr double kShare = 0.25, kLongerShare = 0.4;  // of the free memory, for what a run of a candidate holds
 constexpr std::size_t kMaxCalls = 1024;
 constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
@@ -84,7 +87,8 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
 
 int PracticeRuns(const DeviceOps& ops, const EvaluationSettings& settings) {
   if (!ops.cuda()) return kPracticeCpu;
-  return LongerBy(ops, settings) > 1 ? static_cast<int>(kMorePractice * kPracticeCuda) : kPracticeCuda;
+  if (LongerBy(ops, settings) <= 1) return kPracticeCuda;
+  return std::max(static_cast<int>(kMorePractice * kPracticeCuda) / settings.replicas, kLeastPractice);
 }
 
 Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, const Progress& progress,

@@ -72,6 +72,32 @@ double ResolutionFrom(double seconds, double run_seconds, const std::vector<Pair
   return worst;
 }
 
+// Each pair of processes as a run of its own, with the interval that it would have had with the time of all of them for
+// itself, as an evaluation has: by the same errors from inside, which more pairs of runs make less, and more practice
+// too.
+std::vector<PairedRun> SinglesOf(const std::vector<PairedRun>& runs) {
+  std::vector<PairedRun> singles;
+  for (const PairedRun& run : runs) {
+    double squares = 0;
+    for (const v1::ReplicaTiming& each : run.each) {
+      squares += std::pow(std::log(each.speedup_high() / each.speedup_low()) / 2, 2);
+    }
+    const double half = std::exp(std::sqrt(squares) / static_cast<double>(std::max<size_t>(run.each.size(), 1)));
+    for (const v1::ReplicaTiming& each : run.each) {
+      singles.push_back(
+          {run.kernel, run.seconds, each.speedup(), each.speedup() / half, each.speedup() * half, run.run_seconds, {}});
+    }
+  }
+  return singles;
+}
+
+// Of the comparisons that these runs were.
+int ReplicasOf(const std::vector<PairedRun>& runs) {
+  size_t replicas = runs.empty() ? 1 : runs[0].each.size();
+  for (const PairedRun& run : runs) replicas = std::min(replicas, run.each.size());
+  return static_cast<int>(std::max<size_t>(replicas, 1));
+}
+
 }  // namespace
 
 double ResolutionOfRuns(const std::vector<PairedRun>& same, double widen) {
@@ -90,6 +116,14 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
   v1::Calibration calibration;
   calibration.set_resolution(ResolutionFrom(0, 0, same));
   calibration.set_runs(static_cast<int>(same.size()));
+  const int replicas = ReplicasOf(same);
+  const std::vector<PairedRun> singles = replicas > 1 ? SinglesOf(same) : std::vector<PairedRun>();
+  if (replicas > 1) {
+    calibration.set_replicas(replicas);
+    calibration.set_single_resolution(ResolutionFrom(0, 0, singles));
+    calibration.set_single_coverage(static_cast<double>(std::count_if(singles.begin(), singles.end(), Holds)) /
+                                    static_cast<double>(singles.size()));
+  }
   int as_same = 0, covered = 0;
   std::vector<std::string> names;
   for (const PairedRun& run : same) {
@@ -114,12 +148,14 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
     // Fewer runs may be that long than there are of all, and are widened by more.
     kernel->set_resolution(
         std::min(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), same), calibration.resolution()));
+    kernel->set_single_resolution(
+        std::min(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), singles), calibration.single_resolution()));
     covered += kernel->covered();
   }
   v1::DeviceInfo device;
   *device.mutable_calibration() = calibration;
   const auto compare = [&](const PairedRun& run) {
-    return measure::Compare(run.low, run.high, measure::ResolutionOf(device, run.seconds, run.run_seconds));
+    return measure::Compare(run.low, run.high, measure::ResolutionOf(device, run.seconds, run.run_seconds, replicas));
   };
   for (const PairedRun& run : same) {
     if (compare(run) != v1::COMPARISON_SAME) continue;
@@ -203,6 +239,7 @@ v1::Calibration Compact(const v1::Calibration& calibration) {
     kept->set_seconds(kernel.seconds());
     kept->set_run_seconds(kernel.run_seconds());
     kept->set_resolution(kernel.resolution());
+    kept->set_single_resolution(kernel.single_resolution());
   }
   compact.clear_warnings();
   return compact;

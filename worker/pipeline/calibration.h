@@ -1,14 +1,15 @@
 // What a calibration makes of its runs, and the file that keeps it. Pure but for Load and Save.
 //
 // An A/A run times one kernel against itself: both sides the same source, in processes of their own, in alternation, as
-// `grove compare` does it. From many of them follow
+// `grove compare` does it: in several pairs of processes. From many of them follow
 //   resolution   of a kernel, the smallest r such that 95 % of its runs, and one more, lie within 1 +- r with their
 //                whole interval: such comparisons come out as SAME. Rounded up to two digits, never below
 //                kFinestResolution; few runs widen it by 1.5 / runs. Of calls and runs of some length, the worst of all
 //                kernels that are about as long in both or longer (measure::ResolutionOf); of the device, of all.
 //   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
-// SLOWER at that resolution. docs/comparing.md derives it.
+// SLOWER at that resolution. What the single pairs of processes said makes a resolution for figures from no more than
+// one. docs/comparing.md derives it.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,7 @@ struct PairedRun {
   double seconds = 0;                   // of one call of the slower side, median
   double ratio = 0, low = 0, high = 0;  // rival's time over the candidate's, and its interval
   double run_seconds = 0;               // of one timed run
+  std::vector<v1::ReplicaTiming> each;  // what its pairs of processes said; empty where there was one
 };
 
 double ResolutionOfRuns(const std::vector<PairedRun>& same, double widen = 1);
@@ -44,7 +46,7 @@ std::string CalibrationKey(const v1::DeviceInfo& device);
 std::optional<v1::Calibration> LoadCalibration(const std::string& folder, const std::string& key, std::string* why);
 absl::Status SaveCalibration(const std::string& folder, const std::string& key, const v1::Calibration& calibration);
 
-// For every result: without warnings, and of each kernel its resolution alone.
+// For every result: without warnings, and of each kernel its resolutions alone.
 v1::Calibration Compact(const v1::Calibration& calibration);
 
 }  // namespace grove::worker

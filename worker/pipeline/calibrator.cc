@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/measure/comparison.h"
+#include "common/measure/replicas.h"
 #include "worker/pipeline/calibration.h"
 #include "worker/pipeline/calibration_kernels.h"
 
@@ -15,8 +16,8 @@ namespace {
 
 constexpr double kRatesShare = 1.0 / 6;  // of the time
 constexpr int kTrials = 2;               // of the check: the kernels are our own
-// A slowed copy is timed once for every two A/A runs: 20 of them say whether 19 in 20 are found.
-constexpr int kSamePerPlanted = 2;
+// A slowed copy is timed after two of three A/A runs: 20 of them say whether 19 in 20 are found.
+constexpr int kSame = 3, kPlanted = 2;
 // So many runs without figures in a row mean that there will be none.
 constexpr int kMaxFailures = 5;
 // Steps are scaled by no more than this: beyond it the first run was disturbed.
@@ -40,7 +41,7 @@ class Course {
       host_.progress("calibrate", absl::StrCat("run ", run + 1, " of ", runs_));
       const CalibrationCase& one = cases_[static_cast<size_t>(run) % cases_.size()];
       GROVE_RETURN_IF_ERROR(Pair(one, one.steps, &same_));
-      if (run % kSamePerPlanted != 0 || Late()) continue;
+      if (run % kSame >= kPlanted || Late()) continue;
       const CalibrationCase& slowed = cases_[planted];
       const auto steps = static_cast<int64_t>(std::llround(static_cast<double>(slowed.steps) * (1 + kPlantedSlowdown)));
       GROVE_RETURN_IF_ERROR(Pair(slowed, steps, &planted_));
@@ -59,7 +60,8 @@ class Course {
   }
 
  private:
-  bool Late() const { return host_.now() - begin_ >= time_; }
+  // No time for another run, by the longest so far.
+  bool Late() const { return host_.now() - begin_ + longest_ >= time_; }
 
   // One evaluation of a case with so many steps against itself as it stands.
   absl::StatusOr<v1::EvaluationResult> Evaluate(const CalibrationCase& one, int64_t steps, bool brief) {
@@ -76,6 +78,9 @@ class Course {
     if (brief) {
       options.set_min_time_seconds(0.05);
       options.set_max_time_seconds(0.1);
+    } else {
+      // As `grove compare` does it unless it is told otherwise.
+      options.set_replicas(measure::kDefaultReplicas);
     }
     GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult result, host_.evaluate(work));
     if (host_.cancelled()) return absl::CancelledError("cancelled");
@@ -111,13 +116,19 @@ class Course {
   }
 
   absl::Status Pair(const CalibrationCase& one, int64_t steps, std::vector<PairedRun>* runs) {
+    const absl::Time begin = host_.now();
     GROVE_ASSIGN_OR_RETURN(const v1::EvaluationResult result, Evaluate(one, steps, /*brief=*/false));
+    longest_ = std::max(longest_, host_.now() - begin);
     const v1::BaselineTiming* timing = measure::AgainstRival(result);
     if (timing == nullptr || !(timing->speedup_low() > 0)) return Failed(result);
     failures_ = 0;
-    runs->push_back({one.name, std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
-                     timing->speedup(), timing->speedup_low(), timing->speedup_high(),
-                     measure::RunSeconds(result.timing(), *timing)});
+    runs->push_back({one.name,
+                     std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
+                     timing->speedup(),
+                     timing->speedup_low(),
+                     timing->speedup_high(),
+                     measure::RunSeconds(result.timing(), *timing),
+                     {timing->each_replica().begin(), timing->each_replica().end()}});
     return absl::OkStatus();
   }
 
@@ -128,7 +139,8 @@ class Course {
   const absl::Duration time_;
   std::vector<CalibrationCase> cases_;
   std::vector<PairedRun> same_, planted_;
-  int failures_ = 0;  // in a row
+  absl::Duration longest_;  // of a run
+  int failures_ = 0;        // in a row
 };
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/measure/comparison.h"
+#include "common/measure/replicas.h"
 #include "common/tuning/declared.h"
 #include "worker/build/builder.h"
 #include "worker/device/device.h"
@@ -43,6 +44,7 @@
 #include "worker/pipeline/judge_process.h"
 #include "worker/pipeline/profile.h"
 #include "worker/pipeline/programs.h"
+#include "worker/pipeline/replicas.h"
 #include "worker/pipeline/slot_clock.h"
 #include "worker/pipeline/verdict.h"
 #include "worker/pipeline/work_policy.h"
@@ -111,9 +113,13 @@ struct Variant {
 struct Work {
   v1::Assignment assignment;
   Flag cancelled;
-  // Done on behalf of a calibration or of a candidate with declared parameters: the result goes here, and nobody else
-  // hears of it.
+  // Done on behalf of a calibration, of a candidate with declared parameters or of a comparison in several pairs of
+  // processes: the result goes here, and nobody else hears of it.
   std::function<void(v1::WorkResult)> sink;
+  // One pair of processes of this comparison, and which: its progress and the times of its stages are told as the
+  // whole's.
+  std::shared_ptr<Work> whole;
+  std::string part;
   v1::Limits limits;  // every field set
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
@@ -201,6 +207,7 @@ class PipelineImpl : public Pipeline {
   void BuildOne(const WorkPtr& work);
   void Describe(const WorkPtr& work);
   void Evaluate(const WorkPtr& work);
+  void EvaluateReplicas(const WorkPtr& work);
   void Calibrate(const WorkPtr& work);
   void BuildCombinations(const WorkPtr& work);
   void EvaluateCombinations(const WorkPtr& work);
@@ -211,6 +218,7 @@ class PipelineImpl : public Pipeline {
   void Built(const WorkPtr& work);
   // What the device has reported since the last work is no fault of the next.
   bool IsWellStill(std::string* why);
+  WorkPtr OnBehalfOf(const WorkPtr& work, const v1::EvaluateWork& evaluate, std::optional<v1::WorkResult>* result);
   absl::StatusOr<v1::WorkResult> EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate,
                                                const Variant* variant);
   absl::StatusOr<v1::EvaluationResult> EvaluateFor(const WorkPtr& work, const v1::EvaluateWork& evaluate);
@@ -546,6 +554,9 @@ void PipelineImpl::FinishEvaluation(const WorkPtr& work, v1::EvaluationResult ev
 }
 
 void PipelineImpl::Progress(const WorkPtr& work, const std::string& stage, const std::string& detail) {
+  if (work->whole != nullptr) {
+    return Progress(work->whole, stage, absl::StrCat(work->part, detail.empty() ? "" : ": ", detail));
+  }
   if (work->cancelled || work->sink || !on_progress_) return;
   v1::WorkerProgress progress;
   *progress.mutable_lease() = work->assignment.lease();
@@ -573,7 +584,7 @@ void PipelineImpl::ShowIdleLocked() {
 void PipelineImpl::RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin) {
   const double seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   work->stages.emplace_back(stage, seconds);
-  if (work->sink) return;
+  if ((work->whole != nullptr ? work->whole : work)->sink) return;
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<double>& samples = stage_seconds_[stage];
   if (samples.size() < kMaxStageSamples) samples.push_back(seconds);
@@ -918,8 +929,9 @@ void PipelineImpl::FinishCombinations(const WorkPtr& work, const Choice& choice)
 // One after the other, each as a candidate of its own; then what leads once more (Choice).
 void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
   const absl::Time begin = SteadyNow();
-  // A rival runs by a limit of its own.
-  const int kernels = work->assignment.evaluate().has_rival() ? 2 : 1;
+  // A rival runs by a limit of its own, and each pair of processes by its own.
+  const v1::EvaluateWork& wanted = work->assignment.evaluate();
+  const int kernels = wanted.has_rival() ? 2 * measure::ReplicasOf(wanted.options()) : 1;
   SweepBudget budget(kMostOfLimit * kernels * absl::Seconds(work->limits.run_wall_seconds()));
   const auto evaluate = [&](size_t i, const std::string& which, bool profile) -> std::optional<v1::EvaluationResult> {
     std::string why;
@@ -970,13 +982,44 @@ void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
   FinishCombinations(work, choice);
 }
 
+// Fresh processes of both sides each time; built once, judged by one judge.
+void PipelineImpl::EvaluateReplicas(const WorkPtr& work) {
+  const int wanted = measure::ReplicasOf(work->assignment.evaluate().options());
+  std::optional<v1::WorkResult> all = RunReplicas(
+      work->assignment.evaluate(), [&](int replica, const v1::EvaluateWork& one) -> std::optional<v1::WorkResult> {
+        std::optional<v1::WorkResult> result;
+        if (std::string why; !IsWellStill(&why)) {
+          result.emplace();
+          result->set_infrastructure_failure(RepairUtf8(std::move(why), 64 << 10));
+          return result;
+        }
+        const WorkPtr inner = OnBehalfOf(work, one, &result);
+        inner->whole = work;
+        inner->part = absl::StrCat("replica ", replica + 1, " of ", wanted);
+        inner->built = work->built;
+        inner->rival_built = work->rival_built;
+        inner->instructions = work->instructions;
+        inner->no_instructions = work->no_instructions;
+        Evaluate(inner);
+        if (work->cancelled) return std::nullopt;
+        return result;
+      });
+  if (!all.has_value()) return;
+  if (all->has_evaluation()) return FinishEvaluation(work, std::move(*all->mutable_evaluation()));
+  Finish(work, *std::move(all));
+}
+
 void PipelineImpl::Evaluate(const WorkPtr& work) {
   if (!work->variants.empty()) return EvaluateCombinations(work);
-  SetSlot("checking");
   const v1::EvaluateWork& evaluate = work->assignment.evaluate();
+  const bool compared = work->rival_built.has_value() && work->rival_built->report.ok();
+  if (compared && work->whole == nullptr && measure::ReplicasOf(evaluate.options()) > 1) return EvaluateReplicas(work);
+  SetSlot("checking");
   const bool python = evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
   v1::EvaluationOptions options = evaluate.options();
   *options.mutable_limits() = work->limits;
+  // Who has nobody to be compared with has all the time for itself.
+  if (work->whole == nullptr) options.clear_replicas();
 
   v1::WorkResult failure;
   WarmJudge* judge = GetJudge(work, evaluate.problem(), options, &failure);
@@ -995,7 +1038,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   }
   std::optional<PreparedCandidate> rival;
   const bool rival_python = evaluate.rival().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
-  if (work->rival_built.has_value() && work->rival_built->report.ok()) {
+  if (compared) {
     auto started = pool_->Take(rival_python, work->limits);
     if (!started.ok()) {
       failure.set_infrastructure_failure(RepairUtf8(std::string(started.status().message()), 64 << 10));
@@ -1285,10 +1328,9 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   }
 }
 
-// What `work` is made of is evaluated on this thread and comes back here; to the outside it is still `work`.
-// `variant`: whose candidate it is, built before; null where it is a candidate of the worker's own.
-absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate,
-                                                           const Variant* variant) {
+// Its result goes to `result`, which must outlive it.
+PipelineImpl::WorkPtr PipelineImpl::OnBehalfOf(const WorkPtr& work, const v1::EvaluateWork& evaluate,
+                                               std::optional<v1::WorkResult>* result) {
   auto inner = std::make_shared<Work>();
   *inner->assignment.mutable_lease() = work->assignment.lease();
   *inner->assignment.mutable_evaluate() = evaluate;
@@ -1297,8 +1339,16 @@ absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, 
                                       device_.kind() == v1::DEVICE_KIND_CUDA ? device_.memory_bytes() : 0);
   inner->problem_sha256 = Sha256Hex(evaluate.problem().source());
   inner->candidate_sha256 = Sha256Hex(evaluate.candidate().source());
+  inner->sink = [result](v1::WorkResult got) { *result = std::move(got); };
+  return inner;
+}
+
+// What `work` is made of is evaluated on this thread and comes back here; to the outside it is still `work`.
+// `variant`: whose candidate it is, built before; null where it is a candidate of the worker's own.
+absl::StatusOr<v1::WorkResult> PipelineImpl::EvaluateInner(const WorkPtr& work, const v1::EvaluateWork& evaluate,
+                                                           const Variant* variant) {
   std::optional<v1::WorkResult> result;
-  inner->sink = [&result](v1::WorkResult got) { result = std::move(got); };
+  const WorkPtr inner = OnBehalfOf(work, evaluate, &result);
   GROVE_ASSIGN_OR_RETURN(inner->built, Build(inner, evaluate.candidate(), /*again=*/variant != nullptr));
   if (!inner->built->report.ok()) {
     result.emplace();
