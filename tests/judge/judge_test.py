@@ -504,6 +504,18 @@ x = [3, 17]
         assert "torchskript" in self.bad(self.TOML.replace("torchscript", "torchskript"), native)
         assert "does not compile" in self.bad(self.TOML.replace("torch.softmax", "torch.sofmax"), native)
         assert "dtype" in self.bad(self.TOML.replace("shape = [8", "dtype = \"float31\"\nshape = [8"), native)
+        for number in ("inf", "nan", "-1.0"):
+            rule = f"[tolerance]\nmode = \"absolute_relative\"\natol = {number}\n"
+            message = self.bad(self.TOML + rule, native)
+            assert "\"atol\" must be finite" in message and "line" in message, message
+
+    def test_further_shapes_without_elements_are_refused(self):
+        message = self.bad(self.TOML.replace("x = [3, 17]", "x = [0, 17]"), "PROBLEM_FORMAT_NATIVE")
+        assert "without elements for the further shapes number 1" in message, message
+
+    def test_outputs_that_are_not_dense_are_refused(self):
+        message = self.bad(model("        return a[0].to_sparse()", "[torch.randn(3, 4)]"))
+        assert "sparse" in message and "to_dense" in message, message
 
     # ----------------------------------------------------------------------------------------------------- bad problems
     def test_bad_problems_say_what_is_wrong(self):

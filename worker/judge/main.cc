@@ -244,13 +244,26 @@ class Judge {
     }
   }
 
-  static void CheckNotEmpty(const std::vector<at::Tensor>& outputs) {
+  static void CheckNotEmpty(const std::vector<at::Tensor>& outputs, const std::string& shapes = "") {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].numel() > 0) continue;
       throw ProblemError((outputs.size() == 1 ? "forward returns a tensor"
                                               : "forward returns, as output " + std::to_string(i) + ", a tensor") +
-                         " without elements, so there is nothing to compare; make the problem compute something");
+                         " without elements" + shapes +
+                         ", so there is nothing to compare; make the problem compute something");
     }
+  }
+
+  // What candidates are judged by besides must be computable, too.
+  static void CheckFurtherShapes(Reference* reference) {
+    for (std::size_t set = 1; set < reference->ShapeSets(); ++set) {
+      reference->SelectShapeSet(set);
+      auto call = reference->Prepare(reference->Draw(SecretSeed()), Mode::kEager);
+      call->Run();
+      CheckNotEmpty(call->Outputs(), " for the further shapes number " + std::to_string(set) +
+                                         " ([[shapes]], then [[held_out]], as they stand in the file)");
+    }
+    reference->SelectShapeSet(0);
   }
 
   // Torch counts the writes to every tensor.
@@ -360,6 +373,7 @@ class Judge {
         ops_->Synchronize();
       }
       if (!check) CheckNotEmpty(results);
+      CheckFurtherShapes(&reference);
       for (const at::Tensor& output : results) {
         outputs.push_back({{"dtype", ShortType(output.scalar_type())}, {"shape", output.sizes().vec()}});
         bytes += static_cast<std::int64_t>(output.nbytes());

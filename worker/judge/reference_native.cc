@@ -187,6 +187,12 @@ class NativeCall : public Call {
   void Flatten(const c10::IValue& value, const std::string& path, std::vector<at::Tensor>* outputs) {
     if (value.isTensor()) {
       at::Tensor tensor = value.toTensor();
+      if (tensor.layout() != at::kStrided) {
+        std::ostringstream layout;
+        layout << tensor.layout();
+        throw ProblemError("forward returns a tensor of layout " + layout.str() +
+                           "; only dense tensors can be compared (call to_dense())");
+      }
       if (tensor.is_conj() || tensor.is_neg()) tensor = tensor.resolve_conj().resolve_neg();
       outputs->push_back(tensor.contiguous());
       paths.push_back(path);
@@ -466,8 +472,15 @@ class NativeReference : public Reference {
       const std::string mode = tolerance.Get<std::string>("mode", "text").value_or("scaled");
       if (mode == "absolute_relative") {
         rule_.mode = RuleMode::kAbsoluteRelative;
-        rule_.atol = tolerance.Get<double>("atol", "a number").value_or(1e-4);
-        rule_.rtol = tolerance.Get<double>("rtol", "a number").value_or(1e-4);
+        const auto number = [&](const char* key) {
+          const double value = tolerance.Get<double>(key, "a number").value_or(1e-4);
+          if (!std::isfinite(value) || value < 0) {
+            Complain(name_, entry->get(key), std::string("\"") + key + "\" must be finite and not below 0");
+          }
+          return value;
+        };
+        rule_.atol = number("atol");
+        rule_.rtol = number("rtol");
       } else if (mode != "scaled") {
         Complain(name_, entry->get("mode"), "unknown mode \"" + mode + "\"; known are scaled, absolute_relative");
       }

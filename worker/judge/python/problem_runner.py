@@ -297,6 +297,9 @@ class Runner:
 
     def _walk(self, value, path, leaves, paths):
         if isinstance(value, torch.Tensor):
+            if value.layout != torch.strided:
+                raise ProblemFailure(f"{self.label}: Model.forward returns a tensor of layout {value.layout}; only "
+                                     "dense tensors can be compared (call .to_dense())", "")
             # Only where it is so: what is recorded of the operations must not have more in it.
             if value.is_conj() or value.is_neg():
                 value = value.resolve_conj().resolve_neg()
