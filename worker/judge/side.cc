@@ -219,7 +219,7 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   asking_ = empty_before_ + std::clamp(beyond, 0.0, std::max(Median(few) - empty_before_, 0.0));
 }
 
-// What it takes to give so many sets their inputs and to flush the cache, while nothing of a candidate can be queued.
+// What it takes to give so many sets their inputs and to flush the cache, while nothing of this candidate can be queued.
 void CandidateSide::LearnHanding() {
   constexpr int kTimes = 3;
   constexpr std::size_t kLess = 4, kFew = 16;  // some of the sets say what each takes

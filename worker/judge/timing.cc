@@ -173,8 +173,10 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
   side.Prepare(sets);
   std::optional<ProcessorWait> wait;
   if (!ops_.cuda() && series->reference != nullptr) wait.emplace();
+  // Nothing may stand between a rival's inputs and its run, and what the candidate left may not make them late.
+  if (series->rival != nullptr) WaitForIdle();
   side.MakeReady(sets);
-  WaitForIdle();
+  if (series->rival == nullptr) WaitForIdle();
   if (wait) wait->Begin();
   other_window_.begin = Clock::now();
   const double seconds = side.Run(sets);
@@ -186,6 +188,7 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
 
 double Timing::TimeCandidate(const Sets& sets) {
   candidate_.Prepare(sets);
+  if (HasRival()) WaitForIdle();
   candidate_.MakeReady(sets);
   candidate_window_.begin = Clock::now();
   const double seconds = candidate_.Run(sets);
@@ -565,7 +568,7 @@ void Timing::Cheated(const std::string& evidence, double claimed, double seconds
 // which a liar may treat differently.
 void Timing::CheckClaims(double asking) {
   // Too few to measure by are too few to accuse by: one preempted run would decide.
-  if (runs_.size() < static_cast<std::size_t>(settings_.min_samples)) return;
+  if (runs_.size() < static_cast<std::size_t>(settings_.least_accused)) return;
   const double calls = static_cast<double>(calls_);
   std::vector<double> spans, hidden;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -623,7 +626,7 @@ void Timing::CheckAsking(double asking) {
 }
 
 Timing::Implied Timing::ImpliedAsking() const {
-  if (shorts_.size() < kShorts || runs_.size() < static_cast<std::size_t>(settings_.min_samples)) return {};
+  if (shorts_.size() < kShorts || runs_.size() < static_cast<std::size_t>(settings_.least_accused)) return {};
   const double longer = static_cast<double>(calls_), shorter = static_cast<double>(calls_ / 2);
   const double share = longer / (longer - shorter);
   return {share * Median(shorts_) - (share - 1) * Median(runs_),
@@ -634,13 +637,14 @@ Timing::Implied Timing::ImpliedAsking() const {
 // which its own runs of two lengths show. Only against the reference: a rival has no runs of two lengths, and where
 // both sides are candidates it is the same on both.
 std::optional<Timing::Implied> Timing::DearerThan(double plain) const {
-  if (!ops_.cuda()) return std::nullopt;
-  for (const Series& entry : series_) {
-    if (entry.rival != nullptr) return std::nullopt;
-  }
+  if (!ops_.cuda() || HasRival()) return std::nullopt;
   const Implied implied = ImpliedAsking();
   const double beyond = 2 * std::hypot(implied.error, candidate_.AskingError(empty_));
   return implied.seconds > plain + beyond ? std::optional(implied) : std::nullopt;
+}
+
+bool Timing::HasRival() const {
+  return std::any_of(series_.begin(), series_.end(), [](const Series& entry) { return entry.rival != nullptr; });
 }
 
 double Timing::Asking() const {

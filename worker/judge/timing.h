@@ -82,6 +82,7 @@ class Timing {
   double TimeOther(Series* series, const Sets& sets);
   double TimeCandidate(const Sets& sets);
   void WaitForIdle();
+  bool HasRival() const;
   void MeasureAsking(int count);
   void WarmUp(Series* series);
   void LearnFirst(Series* series);
