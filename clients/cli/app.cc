@@ -5,6 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -101,6 +102,17 @@ void Bound(CLI::Option* option, int64_t low, int64_t high) {
   option->type_name("N");
 }
 
+// The parser itself takes -1 for the largest number, and larger ones, too.
+void Unsigned(CLI::Option* option) {
+  option->check(CLI::Validator(
+      [](std::string& text) -> std::string {
+        uint64_t value = 0;
+        if (absl::SimpleAtoi(text, &value)) return "";
+        return absl::StrCat("'", text, "' is not a whole number from 0 to ", std::numeric_limits<uint64_t>::max());
+      },
+      std::string()));
+}
+
 void BoundReal(CLI::Option* option, double low, double high) {
   option->check(CLI::Validator(
       [low, high](std::string& text) -> std::string {
@@ -159,9 +171,11 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   auto* min_time =
       app->add_option("--min-time", flags->min_time, "Keep sampling at least so long")->type_name("SECONDS");
   BoundReal(min_time, 0, 3600);
-  auto* max_time = app->add_option("--max-time", flags->max_time, "Stop sampling then")->type_name("SECONDS");
+  auto* max_time =
+      app->add_option("--max-time", flags->max_time, "Stop sampling then, once there are enough samples for a figure")
+          ->type_name("SECONDS");
   BoundReal(max_time, 0, 3600);
-  Bound(app->add_option("--samples", flags->samples, "Samples at most"), 1, 1'000'000);
+  Bound(app->add_option("--samples", flags->samples, "Pairs of samples after which no more are begun"), 1, 1'000'000);
   app->add_flag("--keep-samples", flags->keep_samples, "Keep the raw pairs of times (grove show --json has them)");
   app->add_flag("--reuse", flags->reuse,
                 "Take the result of an equal evaluation on an equal machine where there is one, its times included");
@@ -309,7 +323,7 @@ class Parser {
     BoundReal(explore->type_name("SHARE"), 0, 1);
     auto* seconds = command->add_option("--max-seconds", s.max_seconds, "Wall time at most (default none)");
     BoundReal(seconds->type_name("SECONDS"), 0, 1e7);
-    command->add_option("--seed", s.seed, "Seed of the search's own choices (default 0)")->type_name("N");
+    Unsigned(command->add_option("--seed", s.seed, "Seed of the search's own choices (default 0)")->type_name("N"));
     command->add_flag("--no-bank", s.no_bank, "Do not start from kernels in the bank");
     command->add_option("--name", s.name, "Name of the job (default: the problem's)")->type_name("NAME");
     command->add_flag("--detach", s.detach, "Submit, print the job's id and return");
@@ -369,10 +383,12 @@ class Parser {
     flags("--build-flag", &c.build_flags, "Further compiler flag of all, repeatable: --build-flag=-DTILE=32");
     flags("--old-flag", &c.rival_flags, "The same, of the first alone");
     flags("--new-flag", &c.candidate_flags, "The same, of the others alone");
-    Bound(command->add_option("--replicas", c.replicas,
-                              absl::StrCat("Pairs of processes, each a fresh start of both, that share the time and "
-                                           "the samples: two processes of one program differ (default ",
-                                           measure::kDefaultReplicas, ", 1 = trust one pair)")),
+    Bound(command->add_option(
+              "--replicas", c.replicas,
+              absl::StrCat("Pairs of processes, each a fresh start of both, that share the time and "
+                           "the samples: two processes of one program differ, which one pair does not show "
+                           "(default ",
+                           measure::kDefaultReplicas, ")")),
           1, measure::kMostReplicas);
     command->add_option("--name", c.name, "Name of the job (default: the problem's)")->type_name("NAME");
     command->add_flag("--detach", c.detach, "Submit, print the job's id and return");
@@ -392,6 +408,10 @@ class Parser {
     command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
         ->type_name("WORKER");
     Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 30)"), 1, 1000);
+    Bound(command->add_option("--replicas", c.replicas,
+                              absl::StrCat("Pairs of processes of each, as for grove compare (default ",
+                                           measure::kDefaultReplicas, ")")),
+          1, measure::kMostReplicas);
     BoundReal(command->add_option("--max-seconds", c.max_seconds, "Stop then, with fewer runs (default 420)")
                   ->type_name("SECONDS"),
               1, 3600);
@@ -421,7 +441,7 @@ class Parser {
     CLI::App* watch =
         with_id("watch", "Watch a job until it ends",
                 "  grove watch j-abcdefgh\n  grove watch j-abcdefgh --json | jq .event", RunWatch, "ID", job_help);
-    watch->add_option("--after", n.after, "Only events after this sequence number")->type_name("SEQ");
+    Unsigned(watch->add_option("--after", n.after, "Only events after this sequence number")->type_name("SEQ"));
     CLI::App* cancel = with_id("cancel", "Cancel a job", "  grove cancel j-abcdefgh --reason 'wrong shapes'", RunCancel,
                                "ID", job_help);
     cancel->add_option("--reason", n.reason, "Why, for the record")->type_name("TEXT");

@@ -111,8 +111,8 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                                                    " assumed: this device was never calibrated (grove calibrate)")));
   if (timing->comparison() == v1::COMPARISON_UNCLEAR) {
     absl::StrAppend(&out, Field("so",
-                                "the interval reaches beyond the resolution and does not leave it: more pairs of "
-                                "processes (--replicas) or samples (--max-time) may tell"));
+                                "the interval reaches beyond the resolution and does not leave it: more time "
+                                "(--max-time), a quieter machine or a calibration may tell"));
   }
   for (const v1::BaselineTiming& baseline : result.timing().baselines()) {
     if (baseline.baseline() == v1::BASELINE_RIVAL || baseline.speedup() <= 0) continue;

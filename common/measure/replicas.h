@@ -10,9 +10,10 @@
 
 namespace grove::measure {
 
-// Of `grove compare` and of the runs of `grove calibrate`. Three are too few (Student's factor is 4.3), and each costs
-// a start of both sides.
-inline constexpr int kDefaultReplicas = 4;
+// Of `grove compare` and of the runs of `grove calibrate`, unless more are asked for. Three are too few to gain by
+// (Student's factor is 4.3). Four hold the truth on an H200 where one does not, take twice the time, and tell 2 % apart
+// less often (docs/comparing.md).
+inline constexpr int kDefaultReplicas = 1;
 inline constexpr int kMostReplicas = 16;
 
 // Of EvaluationOptions, BaselineTiming, Calibration, where 0 stands for one.

@@ -284,6 +284,10 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
         return Bad("calibrate.runs", absl::StrCat("is ", calibrate.runs()),
                    absl::StrCat("it must be between 1 and ", kMaxCalibrationRuns, " (0 = 30)"));
       }
+      if (calibrate.replicas() < 0 || calibrate.replicas() > measure::kMostReplicas) {
+        return Bad("calibrate.replicas", absl::StrCat("is ", calibrate.replicas()),
+                   absl::StrCat("it must be between 1 and ", measure::kMostReplicas));
+      }
       return CheckText(calibrate.worker(), "calibrate.worker", 256);
     }
     case v1::JobSpec::kCheckProblem:

@@ -67,7 +67,7 @@ TEST_CASE("A comparison is told with ratio, interval, resolution, both times and
   const std::string unclear = RenderComparison(CompareJob(), never, Style());
   CHECK(absl::StrContains(unclear, "new.cu against old.cu: UNCLEAR"));
   CHECK(absl::StrContains(unclear, "never calibrated"));
-  CHECK(absl::StrContains(unclear, "more pairs of processes (--replicas) or samples (--max-time) may tell"));
+  CHECK(absl::StrContains(unclear, "more time (--max-time), a quieter machine or a calibration may tell"));
 }
 
 TEST_CASE("Exit codes of a comparison say slower, unclear, and whose verdict stood in the way", "[cli]") {

@@ -142,7 +142,8 @@ TEST_CASE("A rival that is not correct leaves the candidate its verdict and give
 TEST_CASE("A calibration is kept by the worker, told with every result, and outlives it", "[compare]") {
   Scene scene;
   scene.Up();
-  const json document = scene.Document({"calibrate", "--device", "cpu", "--runs", "8", "--max-seconds", "40"}, 0);
+  const json document =
+      scene.Document({"calibrate", "--device", "cpu", "--runs", "6", "--replicas", "2", "--max-seconds", "60"}, 0);
   CAPTURE(document.dump());
   CHECK(document["schema"] == "grove.v1/calibrate");
   const json& calibration = document["calibration"];
@@ -158,7 +159,7 @@ TEST_CASE("A calibration is kept by the worker, told with every result, and outl
   const json& result = judged["results"][0]["result"];
   CHECK(result["device"]["calibration"]["resolution"] == resolution);
   // An evaluation is one pair of processes, and a run of the calibration several.
-  CHECK(calibration["replicas"] == 4);
+  CHECK(calibration["replicas"] == 2);
   const double used = result["timing"]["baselines"][0]["resolution"];
   CHECK(used > 0);
   CHECK(used <= calibration["single_resolution"].get<double>());

@@ -137,7 +137,7 @@ class Rivals(unittest.TestCase):
         # Calls that are long beside what asking costs on a busy machine, so that every pair counts.
         long = self.kernel(4000)
         answer, _ = self.compare(long, long, replicas=4, max_samples=22, min_time_seconds=40, max_time_seconds=80)
-        self.assertEqual(self.against(answer["result"])["samples"], 6, answer["result"]["timing"])
+        self.assertIn(self.against(answer["result"])["samples"], range(3, 7), answer["result"]["timing"])
         answer, _ = self.compare(long, long, replicas=4, max_time_seconds=1e-3)
         self.assertGreaterEqual(self.against(answer["result"])["samples"], 3)
         self.assertLess(self.against(answer["result"])["samples"], 10)

@@ -313,17 +313,18 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
     FakeDevice device;
     v1::CalibrateWork work;
     work.set_max_seconds(1000);
+    work.set_replicas(4);
     auto calibration = Calibrate(kind, work, device.Host());
     REQUIRE(calibration.ok());
     CHECK(calibration->runs() == kCalibrationRuns);
     CHECK(calibration->resolution() < 0.01);
     CHECK(calibration->same_share() >= 0.95);
     CHECK(calibration->coverage() > 0.8);
-    // Made as `grove compare` makes them; but for the runs that kernels are scaled by.
-    CHECK(calibration->replicas() == measure::kDefaultReplicas);
+    // But for the runs that kernels are scaled by.
+    CHECK(calibration->replicas() == 4);
     const int scaled = device.evaluated - calibration->runs() - calibration->detection_runs();
     CHECK(scaled < 5);
-    CHECK(device.replicas_made == scaled + (device.evaluated - scaled) * measure::kDefaultReplicas);
+    CHECK(device.replicas_made == scaled + (device.evaluated - scaled) * 4);
     CHECK(calibration->detection_runs() == kCalibrationRuns * 2 / 3);
     CHECK(calibration->detection_share() == 1);
     // Two per cent, and not what rounding to whole steps makes of them.
@@ -347,6 +348,7 @@ TEST_CASE("Processes that differ are known to comparisons, and single ones are t
   device.between = 0.002;
   v1::CalibrateWork work;
   work.set_runs(400);
+  work.set_replicas(4);
   work.set_max_seconds(1e6);
   auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
   REQUIRE(calibration.ok());
@@ -362,19 +364,21 @@ TEST_CASE("Processes that differ are known to comparisons, and single ones are t
     CHECK(kernel.single_resolution() <= calibration->single_resolution());
   }
   CHECK(Compact(*calibration).kernels(0).single_resolution() == calibration->kernels(0).single_resolution());
-  CHECK(Compact(*calibration).replicas() == measure::kDefaultReplicas);
+  CHECK(Compact(*calibration).replicas() == 4);
 }
 
 TEST_CASE("Seven minutes are enough on a device as slow as is reckoned with, and are the limit on any",
           "[calibration]") {
   FakeDevice device;
   device.seconds_each = absl::Milliseconds(1700);
-  auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, {}, device.Host());
+  v1::CalibrateWork work;
+  work.set_replicas(4);
+  auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
   REQUIRE(calibration.ok());
   CHECK(calibration->runs() == kCalibrationRuns);
   CHECK(calibration->seconds() <= 420);
   device.seconds_each = absl::Seconds(5);
-  calibration = Calibrate(v1::DEVICE_KIND_CUDA, {}, device.Host());
+  calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
   REQUIRE(calibration.ok());
   CHECK(calibration->runs() < kCalibrationRuns);
   CHECK(calibration->seconds() <= 420);

@@ -42,6 +42,7 @@ EvaluationSettings ParseSettings(const json& options, bool python_candidate) {
   set(std::min(number(options, "max_samples"), 100000.0), &settings.max_samples);
   set(std::min(number(options, "replicas"), kMostReplicas), &settings.replicas);
   settings.replicas = std::max(settings.replicas, 1);
+  settings.least_accused = settings.min_samples;
   settings.min_time /= settings.replicas;
   settings.max_time /= settings.replicas;
   settings.min_samples = (settings.min_samples + settings.replicas - 1) / settings.replicas;

@@ -44,6 +44,7 @@ struct EvaluationSettings {
   double settle_width = 0.02;
   // This is one of so many pairs of processes that make a comparison together: times and samples above are its part.
   int replicas = 1;
+  int least_accused = 10;  // runs by which a clock may be said to lie: min_samples before it was divided
 };
 
 using Progress = std::function<void(const std::string& stage, const std::string& detail)>;

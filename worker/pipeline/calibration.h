@@ -1,7 +1,7 @@
 // What a calibration makes of its runs, and the file that keeps it. Pure but for Load and Save.
 //
 // An A/A run times one kernel against itself: both sides the same source, in processes of their own, in alternation, as
-// `grove compare` does it: in several pairs of processes. From many of them follow
+// `grove compare` does it, in one pair of processes or several. From many of them follow
 //   resolution   of a kernel, the smallest r such that 95 % of its runs, and one more, lie within 1 +- r with their
 //                whole interval: such comparisons come out as SAME. Rounded up to two digits, never below
 //                kFinestResolution; few runs widen it by 1.5 / runs. Of calls and runs of some length, the worst of all

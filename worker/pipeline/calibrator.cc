@@ -29,6 +29,7 @@ class Course {
       : device_(device),
         host_(host),
         runs_(work.runs() > 0 ? work.runs() : kCalibrationRuns),
+        replicas_(measure::ReplicasOf(work)),
         begin_(host.now()),
         time_(work.max_seconds() > 0 ? absl::Seconds(work.max_seconds()) : kCalibrationTime),
         cases_(CalibrationCases(device)) {}
@@ -60,7 +61,7 @@ class Course {
   }
 
  private:
-  // No time for another run, by the longest so far.
+  // No time for another run, by the longest so far that gave figures.
   bool Late() const { return host_.now() - begin_ + longest_ >= time_; }
 
   // One evaluation of a case with so many steps against itself as it stands.
@@ -79,8 +80,7 @@ class Course {
       options.set_min_time_seconds(0.05);
       options.set_max_time_seconds(0.1);
     } else {
-      // As `grove compare` does it unless it is told otherwise.
-      options.set_replicas(measure::kDefaultReplicas);
+      options.set_replicas(replicas_);
     }
     GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult result, host_.evaluate(work));
     if (host_.cancelled()) return absl::CancelledError("cancelled");
@@ -118,9 +118,9 @@ class Course {
   absl::Status Pair(const CalibrationCase& one, int64_t steps, std::vector<PairedRun>* runs) {
     const absl::Time begin = host_.now();
     GROVE_ASSIGN_OR_RETURN(const v1::EvaluationResult result, Evaluate(one, steps, /*brief=*/false));
-    longest_ = std::max(longest_, host_.now() - begin);
     const v1::BaselineTiming* timing = measure::AgainstRival(result);
     if (timing == nullptr || !(timing->speedup_low() > 0)) return Failed(result);
+    longest_ = std::max(longest_, host_.now() - begin);
     failures_ = 0;
     runs->push_back({one.name,
                      std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
@@ -134,7 +134,7 @@ class Course {
 
   const v1::DeviceKind device_;
   const CalibrationHost& host_;
-  const int runs_;
+  const int runs_, replicas_;
   const absl::Time begin_;
   const absl::Duration time_;
   std::vector<CalibrationCase> cases_;

@@ -11,8 +11,8 @@
 
 namespace grove::worker {
 
-// Each is a comparison in measure::kDefaultReplicas pairs of processes. With 20 planted ones they fit into the time
-// below where a pair takes 1.7 s, starting and ending it included (some 1.5 s on an H200, reckoned from docs/results).
+// With 20 planted ones they fit into the time below where one takes 8 s (4 s on an H200 in one pair of processes, 8 in
+// four: docs/results/gpu-h200.md).
 inline constexpr int kCalibrationRuns = 30;
 inline constexpr absl::Duration kCalibrationTime = absl::Seconds(420);
 inline constexpr double kPlantedSlowdown = 0.02;

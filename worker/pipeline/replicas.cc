@@ -58,7 +58,11 @@ v1::EvaluationResult Combined(std::vector<v1::EvaluationResult> results) {
   *combined.mutable_rival() = results.back().rival();
   if (results.size() == 1) return combined;
   const v1::BaselineTiming* ranking = measure::Ranking(combined);
-  if (ranking == nullptr) return combined;
+  if (ranking == nullptr) {
+    combined.set_reason(absl::StrCat("correct on ", combined.correctness().trials(), " draws"));
+    if (combined.has_floor()) combined.mutable_floor()->clear_fraction();
+    return combined;
+  }
   combined.set_reason(ReasonOf(*ranking));
   if (combined.has_floor()) {
     combined.mutable_floor()->set_fraction(combined.floor().seconds() / ranking->candidate_median_seconds());
