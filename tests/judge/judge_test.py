@@ -504,6 +504,14 @@ x = [3, 17]
         assert "torchskript" in self.bad(self.TOML.replace("torchscript", "torchskript"), native)
         assert "does not compile" in self.bad(self.TOML.replace("torch.softmax", "torch.sofmax"), native)
         assert "dtype" in self.bad(self.TOML.replace("shape = [8", "dtype = \"float31\"\nshape = [8"), native)
+        inputs = "[[inputs]]\nname = \"i\"\nshape = [2]\n"
+        for wrong, words in (("dtype = \"uint8\"\nlow = -5", "more than uint8 holds"),
+                             ("dtype = \"int8\"\nhigh = 129", "more than int8 holds"),
+                             ("dtype = \"int32\"\nlow = 0.5", "whole numbers"),
+                             ("name = \"x\"", "have the name")):
+            block = (inputs.replace("name = \"i\"\n", "") if wrong.startswith("name") else inputs) + wrong + "\n"
+            message = self.bad(self.TOML + block, native)
+            assert words in message, message
         for number in ("inf", "nan", "-1.0"):
             rule = f"[tolerance]\nmode = \"absolute_relative\"\natol = {number}\n"
             message = self.bad(self.TOML + rule, native)
@@ -516,6 +524,8 @@ x = [3, 17]
     def test_outputs_that_are_not_dense_are_refused(self):
         message = self.bad(model("        return a[0].to_sparse()", "[torch.randn(3, 4)]"))
         assert "sparse" in message and "to_dense" in message, message
+        assert "meta" in self.bad(model("        return a[0].to('meta')", "[torch.randn(3, 4)]"))
+        assert "meta" in self.bad(model("        return a[0]", "[torch.randn(3, 4, device='meta')]"))
 
     # ----------------------------------------------------------------------------------------------------- bad problems
     def test_bad_problems_say_what_is_wrong(self):

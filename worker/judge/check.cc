@@ -349,7 +349,7 @@ void Check::CheckTypes(const Conversation& conversation, const Reply& reply, con
         {"index", i}, {"path", Path(i)}, {"expected_type", wanted}, {"elements", expected.plain[i].numel()}};
     const bool scalar = where == "scalar" && expected.plain[i].dim() == 0;
     if (got != wanted || (where != device && !scalar)) {
-      const std::string on = where != device && where != "scalar" ? " on " + where : "";
+      const std::string on = where != device && where != "scalar" && !where.empty() ? " on " + where : "";
       description["got_type"] = got + on;
       description["mismatched"] = expected.plain[i].numel();
       if (failure->empty()) {

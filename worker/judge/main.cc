@@ -254,14 +254,34 @@ class Judge {
     }
   }
 
+  Watchdog WatchCall(const json& id, const std::string& shapes) {
+    const double limit = arguments_.call_seconds;
+    return Watchdog(limit, [this, id, limit, shapes] {
+      Failed(id, "problem",
+             "one call of forward" + shapes + " took longer than " + std::to_string(static_cast<int>(limit)) +
+                 " s; make the problem smaller or look for an endless loop in it",
+             "");
+      std::_Exit(1);
+    });
+  }
+
   // What candidates are judged by besides must be computable, too.
-  static void CheckFurtherShapes(Reference* reference) {
+  void CheckFurtherShapes(Reference* reference, const json& id) {
     for (std::size_t set = 1; set < reference->ShapeSets(); ++set) {
+      const std::string shapes = " for the further shapes number " + std::to_string(set) +
+                                 " ([[shapes]], then [[held_out]], as they stand in the file)";
       reference->SelectShapeSet(set);
-      auto call = reference->Prepare(reference->Draw(SecretSeed()), Mode::kEager);
-      call->Run();
-      CheckNotEmpty(call->Outputs(), " for the further shapes number " + std::to_string(set) +
-                                         " ([[shapes]], then [[held_out]], as they stand in the file)");
+      try {
+        auto call = reference->Prepare(reference->Draw(SecretSeed()), Mode::kEager);
+        const Watchdog slow = WatchCall(id, shapes);
+        call->Run();
+        CheckNotEmpty(call->Outputs(), shapes);
+        ops_->Synchronize();
+      } catch (const ProblemError& error) {
+        const std::string text = error.what();
+        if (text.find(shapes) != std::string::npos) throw;
+        throw ProblemError(text + ";" + shapes, error.detail);
+      }
     }
     reference->SelectShapeSet(0);
   }
@@ -360,20 +380,12 @@ class Judge {
       tell("the first call of forward");
       std::vector<at::Tensor> results;
       {
-        const double limit = arguments_.call_seconds;
-        Watchdog slow(limit, [this, &id, limit] {
-          Failed(id, "problem",
-                 "one call of forward took longer than " + std::to_string(static_cast<int>(limit)) +
-                     " s; make the problem smaller or look for an endless loop in it",
-                 "");
-          std::_Exit(1);
-        });
+        const Watchdog slow = WatchCall(id, "");
         call->Run();
         results = call->Outputs();
         ops_->Synchronize();
       }
       if (!check) CheckNotEmpty(results);
-      CheckFurtherShapes(&reference);
       for (const at::Tensor& output : results) {
         outputs.push_back({{"dtype", ShortType(output.scalar_type())}, {"shape", output.sizes().vec()}});
         bytes += static_cast<std::int64_t>(output.nbytes());
@@ -394,6 +406,7 @@ class Judge {
         }
         if (more > 0) CheckRepeats(results, call->Outputs());
         if (Versions(leaves) != versions) CheckInputsKept(leaves, reference.Draw(seed));
+        CheckFurtherShapes(&reference, id);
       }
       begin = Clock::now();
       tell("forward in float64");

@@ -85,6 +85,7 @@ class Checker {
     Repeats();
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) moves_ = moves_ || !Unchanged(i);
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) Output(i);
+    FurtherShapes();
     EachInput();
     Graph();
     TrivialParameters();
@@ -236,6 +237,19 @@ class Checker {
 
   bool Unchanged(std::size_t i) const {
     return i < second_.outputs.size() && Same(first_.outputs[i], second_.outputs[i]);
+  }
+
+  void FurtherShapes() {
+    for (std::size_t set = 1; set < reference_.ShapeSets(); ++set) {
+      reference_.SelectShapeSet(set);
+      const std::vector<at::Tensor> outputs = Call(reference_.Draw(SecretSeed()), Mode::kEager);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs[i].numel() > 0) continue;
+        Find("empty-output", true, Name(i) + " has no elements for the further shapes number " + std::to_string(set),
+             "give sizes of at least 1 in [[shapes]] and [[held_out]]");
+      }
+    }
+    reference_.SelectShapeSet(0);
   }
 
   void Output(std::size_t i) {

@@ -5,7 +5,9 @@
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/jit.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -100,6 +102,22 @@ class Table {
   std::set<std::string> known_;
 };
 
+// The whole numbers that a type holds, from the first to below the second, as far as draws of 64 bits have them.
+std::pair<double, double> RangeOf(const wire::DType& type) {
+  constexpr double kMost = 0x1p63 - 1024;  // the largest double below 2^63
+  const int bits = type.bits;
+  switch (type.kind) {
+    case wire::DTypeKind::kBool:
+      return {0, 2};
+    case wire::DTypeKind::kUint:
+      return {0, std::min(std::ldexp(1.0, bits), kMost)};
+    case wire::DTypeKind::kInt:
+      return {std::max(-std::ldexp(1.0, bits - 1), -kMost), std::min(std::ldexp(1.0, bits - 1), kMost)};
+    default:
+      return {-kMost, kMost};
+  }
+}
+
 InputSpec ParseInput(const std::string& file, const toml::table& node, const std::string& what) {
   Table table(file, node, what);
   InputSpec spec;
@@ -148,6 +166,13 @@ InputSpec ParseInput(const std::string& file, const toml::table& node, const std
     spec.low = number("low", 0);
     spec.high = number("high", spec.type.kind == wire::DTypeKind::kBool ? 2 : 10);
     if (!(spec.low < spec.high)) Complain(file, &node, "\"low\" must be below \"high\" (which is not drawn itself)");
+    if (spec.low != std::floor(spec.low) || spec.high != std::floor(spec.high)) {
+      Complain(file, &node, "\"low\" and \"high\" of integers must be whole numbers");
+    }
+    const auto [least, most] = RangeOf(spec.type);
+    if (spec.low < least || spec.high > most) {
+      Complain(file, &node, "\"low\" to \"high\" is more than " + dtype + " holds");
+    }
   } else if (spec.distribution == "constant") {
     spec.value = number("value", 0);
   } else {
@@ -442,6 +467,14 @@ class NativeReference : public Reference {
       parameter_specs_.push_back(ParseInput(name_, entry, "[[parameters]]"));
       if (parameter_specs_.back().scalar) Complain(name_, &entry, "[[parameters]] needs a \"shape\"");
     });
+    std::set<std::string> names;
+    for (const auto* list : {&inputs_, &parameter_specs_}) {
+      for (const InputSpec& spec : *list) {
+        if (!names.insert(spec.name).second) {
+          throw ProblemError(name_ + ".toml: two of [[inputs]] and [[parameters]] have the name \"" + spec.name + "\"");
+        }
+      }
+    }
     bool tensors = false;
     for (const InputSpec& spec : inputs_) tensors = tensors || !spec.scalar;
     if (!tensors) throw ProblemError(name_ + ".toml has no [[inputs]] with a shape, so there is nothing to compute on");

@@ -215,6 +215,9 @@ class Runner:
             if value.layout != torch.strided:
                 raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor of layout {value.layout}; only "
                                      "dense tensors are supported", "")
+            if value.is_meta:
+                raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor on the device meta, which has no "
+                                     "values", "")
             leaves.append(value.to(self.device).contiguous())
             names.append(name)
             return len(leaves) - 1
@@ -300,6 +303,9 @@ class Runner:
             if value.layout != torch.strided:
                 raise ProblemFailure(f"{self.label}: Model.forward returns a tensor of layout {value.layout}; only "
                                      "dense tensors can be compared (call .to_dense())", "")
+            if value.is_meta:
+                raise ProblemFailure(f"{self.label}: Model.forward returns a tensor on the device meta, which has no "
+                                     "values to compare", "")
             # Only where it is so: what is recorded of the operations must not have more in it.
             if value.is_conj() or value.is_neg():
                 value = value.resolve_conj().resolve_neg()
