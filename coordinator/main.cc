@@ -154,7 +154,7 @@ std::string WhoHasIt(const std::string& data_dir) {
 absl::StatusOr<std::unique_ptr<store::Store>> OpenStore(const std::string& data_dir) {
   auto unusable = [&](const absl::Status& why) {
     return absl::Status(why.code(), absl::StrCat("the data folder cannot be used: ", why.message(),
-                                                 "; choose another with --data-dir or correct its permissions"));
+                                                 "; choose another with --data or correct its permissions"));
   };
   if (absl::Status made = MakeDirs(data_dir); !made.ok()) return unusable(made);
   if (access(data_dir.c_str(), W_OK | X_OK) != 0)
@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<store::Store>> OpenStore(const std::string& data_
     if (absl::IsFailedPrecondition(lock.status())) {
       return absl::FailedPreconditionError(
           absl::StrCat("the data folder ", data_dir, " is in use by another coordinator", WhoHasIt(data_dir),
-                       "; talk to that one, stop it, or choose another ", "folder with --data-dir"));
+                       "; talk to that one, stop it, or choose another ", "folder with --data"));
     }
   }
   return store;

@@ -18,8 +18,8 @@ PACKAGES=(
   nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
   libtorch-dev python3-torch python3-dev pybind11-dev
 )
-# Only the tests need these: Catch2 itself, and promtool, which lints the metrics.
-TEST_PACKAGES=(catch2 prometheus)
+# Only the tests need these: Catch2 itself, promtool, which lints the metrics, and the other shell that is completed.
+TEST_PACKAGES=(catch2 prometheus zsh)
 BUNDLE_PACKAGES=(patchelf)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }

@@ -50,6 +50,8 @@ ExitCode RunCertsIssue(const Context& context, const CertsCommand& command);
 // Says a failure the way that fits the output (a document with --json) and gives its exit code.
 ExitCode Fail(const Context& context, const absl::Status& status);
 ExitCode Fail(const Context& context, const absl::Status& status, ExitCode code);
+// The same for what Ctrl-C ended; a person has been told on stderr.
+ExitCode Interrupted(const Context& context, absl::string_view what = "interrupted");
 
 // The evaluation flags as a message; INVALID_ARGUMENT names the flag.
 absl::StatusOr<v1::EvaluationOptions> MakeEvaluationOptions(const EvaluationFlags& flags);

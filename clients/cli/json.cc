@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "clients/cli/text.h"
 
@@ -12,6 +13,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A map's keys are numbers in a message; Verdict is written by name elsewhere.
+void NameVerdicts(Json* json) {
+  for (auto& [key, value] : json->items()) {
+    if (key != "verdicts" || !value.is_object()) {
+      if (value.is_structured()) NameVerdicts(&value);
+      continue;
+    }
+    Json named = Json::object();
+    for (const auto& [number, count] : value.items()) {
+      int verdict = 0;
+      const bool known = absl::SimpleAtoi(number, &verdict) && v1::Verdict_IsValid(verdict);
+      named[known ? v1::Verdict_Name(verdict) : number] = count;
+    }
+    value = std::move(named);
+  }
+}
+
 Json FromMessage(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
@@ -19,6 +37,7 @@ Json FromMessage(const google::protobuf::Message& message) {
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
   Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!status.ok() || parsed.is_discarded()) return Json::object();
+  NameVerdicts(&parsed);
   return parsed;
 }
 

@@ -53,8 +53,10 @@ ExitCode RunBankShow(const Context& context, const BankCommand& command) {
 
 ExitCode RunBankAdd(const Context& context, const BankCommand& command) {
   v1::AddBankEntryRequest request;
-  // A node is JOB/k3; everything else is a file. A file of such a name can be written ./JOB/k3.
-  if (absl::StartsWith(command.source, "j-") && absl::StrContains(command.source, "/k")) {
+  // A node is JOB/k3 (an idea, JOB/i3, is refused by the coordinator); everything else is a file. A file of such a name
+  // can be written ./JOB/k3.
+  if (absl::StartsWith(command.source, "j-") &&
+      (absl::StrContains(command.source, "/k") || absl::StrContains(command.source, "/i"))) {
     if (!command.device.empty()) {
       return Fail(context, absl::InvalidArgumentError("a kernel node brings its device along: leave out --device"));
     }

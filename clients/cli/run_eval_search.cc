@@ -224,7 +224,8 @@ ExitCode FollowAndFinish(const Context& context, std::unique_ptr<Session> sessio
   }
   if (absl::IsCancelled(followed.status)) {
     session->Close(kEmbeddedPatience);
-    return ExitCode::kInterrupted;
+    return Interrupted(context,
+                       absl::StrCat("interrupted; nothing of ", job.id(), " is lost: `grove jobs` has its state"));
   }
   if (!followed.status.ok()) {
     context.console->Message(

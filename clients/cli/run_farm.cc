@@ -94,7 +94,7 @@ ExitCode RunUp(const Context& context, const UpCommand& command) {
 
   auto farm = Farm::Start(options);
   if (!farm.ok()) {
-    if (absl::IsCancelled(farm.status())) return ExitCode::kInterrupted;
+    if (absl::IsCancelled(farm.status())) return Interrupted(context);
     // What stopped it is a wrong argument (a port in use, a folder of a newer version) as far as anyone can tell.
     const bool broken = absl::IsNotFound(farm.status()) || absl::IsInternal(farm.status());  // or the disk is full
     return Fail(context, farm.status(), broken ? ExitCode::kInfrastructure : ExitCode::kUsage);
@@ -157,7 +157,7 @@ ExitCode RunDoctor(const Context& context, const std::string& device) {
   // The state of the worker that commands start by themselves: what it found about this device.
   argv.insert(argv.end(), {"--state", absl::StrCat(DataDir(context.global, context.env), "/workers/0")});
   auto worker = RunAndCapture(argv);
-  if (context.interrupts->interrupted()) return ExitCode::kInterrupted;
+  if (context.interrupts->interrupted()) return Interrupted(context);
   bool ok = worker.ok() && worker->exit_code == 0;
   std::string report = worker.ok() ? worker->output : absl::StrCat("!! ", worker.status().message(), "\n");
 

@@ -63,8 +63,15 @@ ExitCode Fail(const Context& context, const absl::Status& status, ExitCode code)
   return code;
 }
 
+ExitCode Interrupted(const Context& context, absl::string_view what) {
+  if (context.console->json()) {
+    context.console->Out(absl::StrCat(ErrorDocument(absl::CancelledError(what), ExitCode::kInterrupted), "\n"));
+  }
+  return ExitCode::kInterrupted;
+}
+
 ExitCode Fail(const Context& context, const absl::Status& status) {
-  if (absl::IsCancelled(status)) return ExitCode::kInterrupted;
+  if (absl::IsCancelled(status)) return Interrupted(context);
   return Fail(context, status, ExitCodeOf(status));
 }
 

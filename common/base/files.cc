@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -18,7 +19,8 @@
 namespace grove {
 namespace {
 
-constexpr int kPipePatience = 20'000;  // milliseconds without a byte
+constexpr int kPipePatience = 20'000;  // milliseconds without a byte, or a reader
+constexpr int kPipeStep = 20;          // milliseconds between looking for one
 
 class Fd {
  public:
@@ -116,6 +118,39 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   return content;
 }
 
+namespace {
+
+// To a pipe that nobody reads, opening would wait for ever, and no signal that has a handler would end it.
+absl::StatusOr<int> OpenSpecial(const std::string& path, bool pipe) {
+  for (int waited = 0;; waited += kPipeStep) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | (pipe ? O_NONBLOCK : 0));
+    if (fd >= 0) {
+      if (pipe) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+      return fd;
+    }
+    if (!pipe || errno != ENXIO) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+    if (waited >= kPipePatience) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(path, " is a pipe that nobody has read from for ", kPipePatience / 1000, " s"));
+    }
+    if (poll(nullptr, 0, kPipeStep) != 0) return absl::CancelledError("interrupted");
+  }
+}
+
+// Follows the links at the end of a path, also where the last one's target is not there.
+absl::StatusOr<std::string> BehindLinks(std::string path) {
+  constexpr int kMost = 40;  // as the kernel
+  for (int followed = 0; followed <= kMost; ++followed) {
+    std::error_code failed;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, failed);
+    if (failed) return path;
+    path = (target.is_absolute() ? target : std::filesystem::path(path).parent_path() / target).string();
+  }
+  return ErrnoStatus(ELOOP, absl::StrCat("cannot follow ", path));
+}
+
+}  // namespace
+
 absl::Status WriteFileAtomically(const std::string& asked, absl::string_view content, int mode) {
   std::string path = asked;
   struct stat there {};
@@ -123,15 +158,20 @@ absl::Status WriteFileAtomically(const std::string& asked, absl::string_view con
     if (S_ISDIR(there.st_mode)) return absl::InvalidArgumentError(absl::StrCat(asked, " is a folder, not a file"));
     if (!S_ISREG(there.st_mode)) {
       // A rename would put a file in the place of /dev/null or /dev/stdout.
-      Fd fd(open(asked.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-      if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", asked));
+      absl::StatusOr<int> opened = OpenSpecial(asked, S_ISFIFO(there.st_mode));
+      if (!opened.ok()) return opened.status();
+      const Fd fd(*opened);
       return WriteAll(fd.get(), content, asked);
     }
-    // And another in the place of a link: what it points to is meant.
-    if (char* real = realpath(asked.c_str(), nullptr); real != nullptr) {
-      path = real;
-      free(real);
-    }
+  }
+  // And another in the place of a link: what it points to is meant, there or not.
+  if (char* real = realpath(asked.c_str(), nullptr); real != nullptr) {
+    path = real;
+    free(real);
+  } else if (absl::StatusOr<std::string> target = BehindLinks(asked); target.ok()) {
+    path = *std::move(target);
+  } else {
+    return target.status();
   }
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));

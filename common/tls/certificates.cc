@@ -132,7 +132,7 @@ absl::StatusOr<Certificate> NewCertificate(EVP_PKEY* key, absl::string_view comm
 absl::Status WriteNew(const std::string& path, absl::string_view content, int mode, bool overwrite) {
   if (!overwrite && access(path.c_str(), F_OK) == 0) {
     return absl::AlreadyExistsError(
-        absl::StrCat(path, " exists already; remove it or ask for overwriting if you mean to replace it"));
+        absl::StrCat(path, " exists already; remove it, or give --force if you mean to replace it"));
   }
   return WriteFileAtomically(path, content, mode);
 }
@@ -256,7 +256,7 @@ absl::StatusOr<IssuedFiles> Issue(const std::string& dir, const std::string& nam
   for (const std::string& path : {files.certificate, files.key}) {
     if (!options.overwrite && access(path.c_str(), F_OK) == 0) {
       return absl::AlreadyExistsError(
-          absl::StrCat(path, " exists already; remove it or ask for overwriting if you mean to replace it"));
+          absl::StrCat(path, " exists already; remove it, or give --force if you mean to replace it"));
     }
   }
 

@@ -1,5 +1,6 @@
 // The program itself: exit codes, documents, messages and interrupts, against a coordinator with canned answers.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -251,11 +253,11 @@ TEST_CASE("Comparisons are made in several pairs of processes, as many as are as
     return home.Run(words);
   };
   compare({});
-  compare({"--replicas", "1"});
+  compare({"--replicas", "4"});
   compare({"--replicas", "7"});
   REQUIRE(server.submitted().size() == 3);
-  CHECK(server.submitted()[0].spec().eval().options().replicas() == 4);
-  CHECK(server.submitted()[1].spec().eval().options().replicas() == 1);
+  CHECK(server.submitted()[0].spec().eval().options().replicas() == 1);
+  CHECK(server.submitted()[1].spec().eval().options().replicas() == 4);
   CHECK(server.submitted()[2].spec().eval().options().replicas() == 7);
   const ProgramResult many = compare({"--replicas", "17"});
   CHECK(many.exit_code == 2);
@@ -318,6 +320,7 @@ TEST_CASE("search --json is one document, and without a correct kernel the exit 
   CHECK(document["schema"] == "grove.v1/search");
   CHECK(document["best"].is_null());
   CHECK(document["verdicts"]["WRONG"] == 1);
+  CHECK(document["counts"]["verdicts"] == json{{"VERDICT_WRONG", 1}});
   CHECK(document["tree"].size() == 2);
   CHECK(document["tree"][0]["kind"] == "idea");
 }
@@ -366,6 +369,12 @@ TEST_CASE("Files that are asked for are written where they are, and what stands 
   CHECK(std::filesystem::is_symlink(link));
   std::ifstream file(real);
   CHECK(std::string(std::istreambuf_iterator<char>(file), {}) != "old");
+  // Also where it points to nothing yet.
+  const std::string dangling = home.Path("dangling.cpp");
+  std::filesystem::create_symlink("behind.cpp", dangling);
+  CHECK(best(dangling).exit_code == 0);
+  CHECK(std::filesystem::is_symlink(dangling));
+  CHECK(std::filesystem::file_size(home.Path("behind.cpp")) > 0);
   // A pipe or a device is written to and not replaced.
   const std::string pipe = home.Path("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -375,6 +384,18 @@ TEST_CASE("Files that are asked for are written where they are, and what stands 
   CHECK(read(reader, &byte, 1) == 1);
   close(reader);
   REQUIRE(std::filesystem::is_fifo(pipe));
+  // Whoever reads may come later.
+  ssize_t got = 0;
+  std::thread later([&] {
+    const int fd = open(pipe.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    pollfd one{fd, POLLIN, 0};
+    if (poll(&one, 1, 30'000) == 1) got = read(fd, &byte, 1);
+    close(fd);
+  });
+  const int written = best(pipe).exit_code;
+  later.join();
+  CHECK(written == 0);
+  CHECK(got == 1);
   const ProgramResult full = best("/dev/full");
   CHECK(full.exit_code == 20);
   CHECK(absl::StrContains(full.err, "-o /dev/full: no space left on that disk; free some"));

@@ -1,5 +1,6 @@
 // The completion script in a real bash.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -55,9 +56,12 @@ TEST_CASE("Both scripts are syntactically right", "[completion]") {
       {"/bin/bash", "-c", absl::StrCat("bash -n <(", GROVE_PROGRAM, " completion bash)")}, {{"PATH", "/usr/bin:/bin"}});
   CHECK(bash.exit_code == 0);
   CHECK(bash.err.empty());
+  if (!std::filesystem::exists("/usr/bin/zsh")) {
+    WARN("there is no zsh here: its script is not looked at");
+    return;
+  }
   const ProgramResult zsh =
-      RunProgram({"/bin/bash", "-c",
-                  absl::StrCat("command -v zsh >/dev/null || exit 0; zsh -n <(", GROVE_PROGRAM, " completion zsh)")},
+      RunProgram({"/bin/bash", "-c", absl::StrCat("/usr/bin/zsh -n <(", GROVE_PROGRAM, " completion zsh)")},
                  {{"PATH", "/usr/bin:/bin"}});
   CHECK(zsh.exit_code == 0);
   CHECK(zsh.err.empty());

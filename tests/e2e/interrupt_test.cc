@@ -81,14 +81,18 @@ TEST_CASE("The second Ctrl-C on `grove up` ends everything at once", "[interrupt
 
 TEST_CASE("Ctrl-C in an embedded search says how to go on, and `grove resume` finishes it", "[interrupt]") {
   Scene scene;
-  const auto search = scene.StartGrove(Quick(
-      {"search", TestCase("relu.py"), "--rounds", "1", "--ideas", "4", "--variants", "1", "--no-bank", "--seed", "7"}));
+  const auto search = scene.StartGrove(Quick({"search", TestCase("relu.py"), "--rounds", "1", "--ideas", "4",
+                                              "--variants", "1", "--no-bank", "--seed", "7", "--json"}));
   // In the middle: one kernel judged, others to come.
   REQUIRE(Eventually([&] { return Contains(search->Err(), " k1 "); }));
   search->Signal(SIGINT);
   const Ended ended = search->Wait();
   CHECK(ended.code == 130);
   CHECK(Contains(ended.err, "nothing is lost"));
+  const json document = json::parse(ended.out);
+  CHECK(document["schema"] == "grove.v1/error");
+  CHECK(document["code"] == "CANCELLED");
+  CHECK(document["exit_code"] == 130);
   CHECK(LeftOver(scene).empty());
   const size_t at = ended.err.find("`grove resume j-");
   REQUIRE(at != std::string::npos);

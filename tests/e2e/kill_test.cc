@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
@@ -117,6 +118,8 @@ std::map<std::string, std::string> Finished(const std::vector<json>& events) {
   return verdicts;
 }
 
+constexpr int kLeastKills = 2;  // or nothing was tried
+
 // Kills until the command has come to its end, or so many have been killed; the last one started runs to its end.
 Ended RunAndKill(Scene& scene, Farm& farm, const std::vector<std::string>& command, std::mt19937& random, int kills,
                  std::string* log) {
@@ -221,6 +224,7 @@ TEST_CASE("Killed at any moment, an eval job ends with the verdicts of an undist
     const auto command = Eval(scene, key);
     const Ended ended = RunAndKill(scene, farm, command, random, 10, &log);
     INFO("seed " << seed << ", killed" << log);
+    CHECK(std::count(log.begin(), log.end(), '@') >= kLeastKills);
     CHECK(ended.code == 13);
     const json document = json::parse(ended.out, nullptr, false);
     REQUIRE(document.is_object());
@@ -283,6 +287,7 @@ TEST_CASE("Killed at any moment, a search goes on and a watcher is told everythi
   std::string log;
   const Ended ended = RunAndKill(scene, farm, command(key), random, 12, &log);
   INFO("killed" << log);
+  CHECK(std::count(log.begin(), log.end(), '@') >= kLeastKills);
   CHECK(ended.code == 0);
   const json document = json::parse(ended.out, nullptr, false);
   REQUIRE(document.is_object());

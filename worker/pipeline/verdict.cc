@@ -86,8 +86,10 @@ void MergeEnding(const Ending& ending, bool gone, v1::EvaluationResult* result) 
         touch().set_limit(ending.limit);
         touch().set_limit_set(ending.limit_set);
         touch().set_limit_reached(ending.limit_reached);
-        result->set_reason(absl::StrCat("the candidate was ended", during, ": ", ending.limit, " is ",
-                                        Amount(ending.limit_set), ", reached ", Amount(ending.limit_reached)));
+        result->set_reason(absl::StrCat(
+            "the candidate was ended", during, ": ", ending.limit, " is ", Amount(ending.limit_set), ", reached ",
+            Amount(ending.limit_reached),
+            ending.limit == "disk_bytes" ? " in one of /tmp and /dev/shm, which have half of it each" : ""));
         break;
       }
       case Ending::Kind::kSignaled:
