@@ -207,17 +207,19 @@ class Runner:
             raise ProblemFailure(f"{self.label}: get_inputs() makes no tensors, so there is nothing to compute on", "")
         return leaves, names
 
+    def _require_values(self, tensor, who):
+        if tensor.layout != torch.strided:
+            raise ProblemFailure(f"{self.label}: {who} returns a tensor of layout {tensor.layout}; only dense tensors "
+                                 "are supported (call .to_dense())", "")
+        if tensor.is_meta:
+            raise ProblemFailure(f"{self.label}: {who} returns a tensor on the device meta, which has no values", "")
+
     # A method and no nested function: a function that calls itself by its closure is a reference cycle, and what its closure holds
     # (gigabytes of inputs) would live until the garbage collector comes by.
     def _tree(self, value, name, leaves, names):
         if isinstance(value, torch.Tensor):
             value = value.detach()
-            if value.layout != torch.strided:
-                raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor of layout {value.layout}; only "
-                                     "dense tensors are supported", "")
-            if value.is_meta:
-                raise ProblemFailure(f"{self.label}: get_inputs() returns a tensor on the device meta, which has no "
-                                     "values", "")
+            self._require_values(value, "get_inputs()")
             leaves.append(value.to(self.device).contiguous())
             names.append(name)
             return len(leaves) - 1
@@ -300,12 +302,7 @@ class Runner:
 
     def _walk(self, value, path, leaves, paths):
         if isinstance(value, torch.Tensor):
-            if value.layout != torch.strided:
-                raise ProblemFailure(f"{self.label}: Model.forward returns a tensor of layout {value.layout}; only "
-                                     "dense tensors can be compared (call .to_dense())", "")
-            if value.is_meta:
-                raise ProblemFailure(f"{self.label}: Model.forward returns a tensor on the device meta, which has no "
-                                     "values to compare", "")
+            self._require_values(value, "Model.forward")
             # Only where it is so: what is recorded of the operations must not have more in it.
             if value.is_conj() or value.is_neg():
                 value = value.resolve_conj().resolve_neg()
