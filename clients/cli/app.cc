@@ -407,11 +407,7 @@ class Parser {
     command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda")->type_name("DEVICE");
     command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
         ->type_name("WORKER");
-    Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 30)"), 1, 1000);
-    Bound(command->add_option("--replicas", c.replicas,
-                              absl::StrCat("Pairs of processes of each, as for grove compare (default ",
-                                           measure::kDefaultReplicas, ")")),
-          1, measure::kMostReplicas);
+    Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 40)"), 1, 1000);
     BoundReal(command->add_option("--max-seconds", c.max_seconds, "Stop then, with fewer runs (default 420)")
                   ->type_name("SECONDS"),
               1, 3600);

@@ -55,13 +55,9 @@ std::string FormatPercent(double share) { return absl::StrFormat("%.3g %%", 100 
 
 std::string ResolutionLine(const v1::DeviceInfo& device, int64_t now_unix_nanos) {
   const v1::Calibration& calibration = device.calibration();
-  std::string resolution = FormatPercent(measure::ResolutionOf(device, 0, 0, calibration.replicas()));
+  const std::string resolution = FormatPercent(measure::ResolutionOf(device));
   if (calibration.resolution() <= 0) {
     return absl::StrCat(resolution, " assumed: this device was never calibrated (grove calibrate)");
-  }
-  if (calibration.single_resolution() > 0) {
-    absl::StrAppend(&resolution, " of comparisons in ", calibration.replicas(), " pairs of processes, ",
-                    FormatPercent(calibration.single_resolution()), " of figures from one");
   }
   return absl::StrCat(resolution, ", calibrated ", FormatAge(calibration.time_unix_nanos(), now_unix_nanos));
 }
@@ -111,8 +107,8 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                                                    " assumed: this device was never calibrated (grove calibrate)")));
   if (timing->comparison() == v1::COMPARISON_UNCLEAR) {
     absl::StrAppend(&out, Field("so",
-                                "the interval reaches beyond the resolution and does not leave it: more time "
-                                "(--max-time), a quieter machine or a calibration may tell"));
+                                "the interval is too wide to say: more time (--max-time), a quieter machine or a "
+                                "calibration may tell"));
   }
   for (const v1::BaselineTiming& baseline : result.timing().baselines()) {
     if (baseline.baseline() == v1::BASELINE_RIVAL || baseline.speedup() <= 0) continue;
@@ -176,12 +172,9 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
                                                          " at worst: ", FormatPercent(c.same_share()), " of ", c.runs(),
                                                          " runs of a kernel against itself come out as SAME")));
   absl::StrAppend(
-      &out, Field("intervals", absl::StrCat(FormatPercent(c.coverage()), " of them hold the truth (nominal: 95 %)")));
-  if (c.single_resolution() > 0) {
-    absl::StrAppend(&out, Field("single", absl::StrCat("of one pair of processes, where a run has ", c.replicas(), ": ",
-                                                       FormatPercent(c.single_resolution()), " at worst; ",
-                                                       FormatPercent(c.single_coverage()), " of the intervals")));
-  }
+      &out, Field("intervals",
+                  absl::StrCat(FormatPercent(c.coverage()), " of them hold the truth (nominal: 95 %); ",
+                               FormatPercent(c.runs_coverage()), " where they know of their own pairs of runs alone")));
   if (c.detection_runs() > 0) {
     absl::StrAppend(&out, Field("detection",
                                 absl::StrCat("a slowdown of ", FormatPercent(c.detection_slowdown()), " was found in ",
@@ -199,12 +192,10 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
   for (const v1::CalibrationKernel& kernel : c.kernels()) {
     rows.push_back({OneLine(kernel.name()), FormatSeconds(kernel.seconds()), absl::StrCat(kernel.runs()),
                     absl::StrCat(kernel.same()), absl::StrCat(kernel.covered()), FormatPercent(kernel.deviation()),
-                    FormatPercent(kernel.width()), FormatPercent(kernel.resolution()),
-                    kernel.single_resolution() > 0 ? FormatPercent(kernel.single_resolution()) : ""});
+                    FormatPercent(kernel.width()), FormatPercent(kernel.resolution())});
   }
-  absl::StrAppend(
-      &out, "\n",
-      Table({"KERNEL", "TIME", "RUNS", "SAME", "COVERED", "LARGEST", "INTERVAL", "RESOLUTION", "SINGLE"}, rows));
+  absl::StrAppend(&out, "\n",
+                  Table({"KERNEL", "TIME", "RUNS", "SAME", "COVERED", "LARGEST", "WIDTH", "RESOLUTION"}, rows));
   for (const std::string& warning : c.warnings()) {
     absl::StrAppend(&out, style.Yellow("warning"), ": ", OneLine(warning), "\n");
   }

@@ -82,7 +82,6 @@ struct CalibrateCommand {
   std::string device = "auto";
   std::string worker;
   int runs = 0;
-  int replicas = 0;
   double max_seconds = 0;
   std::string key;
   bool detach = false;

@@ -86,7 +86,6 @@ ExitCode RunCalibrate(const Context& context, const CalibrateCommand& command) {
   calibrate->set_device(device->kind);
   calibrate->set_max_seconds(command.max_seconds);
   calibrate->set_runs(command.runs);
-  calibrate->set_replicas(command.replicas > 0 ? command.replicas : measure::kDefaultReplicas);
   calibrate->set_worker(command.worker);
   return SubmitAndFollow(context, spec, command.key, command.device == "auto" ? "" : command.device, command.detach,
                          "");

@@ -3,26 +3,32 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/measure/replicas.h"
-
 namespace grove::measure {
 
-v1::Comparison Compare(double low, double high, double resolution) {
-  if (!std::isfinite(low) || !std::isfinite(high) || !(low > 0) || low > high) return v1::COMPARISON_UNSPECIFIED;
+v1::Comparison Compare(double ratio, double low, double high, double resolution) {
+  if (!std::isfinite(high) || !(low > 0) || !(low <= ratio) || !(ratio <= high)) return v1::COMPARISON_UNSPECIFIED;
   const double most = 1 + std::max(resolution, 0.0);
-  const double least = 1 / most;
-  if (low > most) return v1::COMPARISON_FASTER;
-  if (high < least) return v1::COMPARISON_SLOWER;
-  return low >= least && high <= most ? v1::COMPARISON_SAME : v1::COMPARISON_UNCLEAR;
+  if (ratio > most) return low > 1 ? v1::COMPARISON_FASTER : v1::COMPARISON_UNCLEAR;
+  if (ratio < 1 / most) return high < 1 ? v1::COMPARISON_SLOWER : v1::COMPARISON_UNCLEAR;
+  // What is within by reckoning stays so where rounding puts it a bit outside.
+  const double twice = most * most * (1 + 1e-12);
+  return low >= 1 / twice && high <= twice ? v1::COMPARISON_SAME : v1::COMPARISON_UNCLEAR;
 }
 
-double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_seconds, int replicas) {
+bool Widen(double ratio, double resolution, double* low, double* high) {
+  const double least = ratio / (1 + resolution), most = ratio * (1 + resolution);
+  if (!(least > 0) || (*low <= least && *high >= most)) return false;
+  *low = std::min(*low, least);
+  *high = std::max(*high, most);
+  return true;
+}
+
+double ResolutionOf(const v1::DeviceInfo& device, double seconds, double run_seconds) {
   const v1::Calibration& calibration = device.calibration();
-  const bool single = replicas < calibration.replicas() && calibration.single_resolution() > 0;
-  double resolution = single ? calibration.single_resolution() : calibration.resolution();
+  double resolution = calibration.resolution();
   if (std::isfinite(resolution) && resolution > 0) {
     for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
-      const double its = single ? kernel.single_resolution() : kernel.resolution();
+      const double its = kernel.resolution();
       if (!(its > 0) || !(kernel.seconds() > 0) || !(seconds >= kAboutAsLong * kernel.seconds()) ||
           !(run_seconds >= kAboutAsLong * kernel.run_seconds())) {
         continue;
@@ -41,10 +47,10 @@ double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& base
 void FillComparisons(v1::EvaluationResult* result) {
   if (!result->has_timing()) return;
   for (v1::BaselineTiming& timing : *result->mutable_timing()->mutable_baselines()) {
-    const double resolution = ResolutionOf(
-        result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()),
-        RunSeconds(result->timing(), timing), timing.baseline() == v1::BASELINE_RIVAL ? ReplicasOf(timing) : 1);
-    timing.set_comparison(Compare(timing.speedup_low(), timing.speedup_high(), resolution));
+    const double resolution =
+        ResolutionOf(result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()),
+                     RunSeconds(result->timing(), timing));
+    timing.set_comparison(Compare(timing.speedup(), timing.speedup_low(), timing.speedup_high(), resolution));
     timing.set_resolution(timing.comparison() == v1::COMPARISON_UNSPECIFIED ? 0 : resolution);
   }
 }

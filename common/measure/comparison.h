@@ -1,9 +1,10 @@
 // How two times compare: by the interval of their ratio and by what the device can tell apart. Pure.
 //
-// A ratio is reference time over candidate time, so above 1 the candidate is faster. With the resolution r:
-//   FASTER   the whole interval is above 1 + r
-//   SLOWER   the whole interval is below 1 / (1 + r)
-//   SAME     the whole interval lies within [1 / (1 + r), 1 + r]
+// A ratio is reference time over candidate time, so above 1 the candidate is faster. With the resolution r, the
+// smallest difference that the device tells from none:
+//   FASTER   the ratio is above 1 + r, and the whole interval above 1
+//   SLOWER   the ratio is below 1 / (1 + r), and the whole interval below 1
+//   SAME     the ratio is within [1 / (1 + r), 1 + r], and the whole interval within the squares of these
 //   UNCLEAR  anything else: more samples, or a calibrated device, may tell
 // The rule is even: who swaps the sides swaps FASTER and SLOWER. docs/comparing.md derives it.
 #pragma once
@@ -18,8 +19,8 @@ namespace grove::measure {
 inline constexpr double kDefaultResolutionCuda = 0.03;
 inline constexpr double kDefaultResolutionCpu = 0.10;
 
-// UNSPECIFIED for figures that are none: not finite, not positive, or low above high.
-v1::Comparison Compare(double low, double high, double resolution);
+// UNSPECIFIED for figures that are none: not finite, not positive, or a ratio outside its interval.
+v1::Comparison Compare(double ratio, double low, double high, double resolution);
 
 // Calls, and runs, that take this share of a calibrated kernel's and more count as being as long as those.
 inline constexpr double kAboutAsLong = 0.8;
@@ -27,16 +28,19 @@ inline constexpr double kAboutAsLong = 0.8;
 // The device's calibrated resolution, else the default of its kind. What limits it becomes less with the length of a
 // call (a launch and the gap before it differ from process to process) and with that of a timed run (so does what
 // asking for one costs), so calls of `seconds` in runs of `run_seconds` have that of the best calibrated kernel which
-// is no longer in either; where there is none, and for 0, that of the worst. `replicas`: pairs of processes that the
-// figure is from; where they are fewer than the calibrated comparisons had, it is that of single ones.
-double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run_seconds = 0, int replicas = 1);
+// is no longer in either; where there is none, and for 0, that of the worst.
+double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run_seconds = 0);
 
 // Of a timed run of the faster side. A slower one makes as many calls, or fewer in about as long a run.
 double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline);
 
-// Sets resolution and comparison of every baseline that has figures, from result.device. Against the reference it is
-// that of a single pair of processes, however many there were: the judge's is the same in all.
+// Sets resolution and comparison of every baseline that has figures, from result.device.
 void FillComparisons(v1::EvaluationResult* result);
+
+// The interval of a figure from one pair of processes, as wide as equal programs in processes of their own were seen to
+// differ: `resolution` to either side, where its pairs of runs alone say less. Returns whether it did. Compare says the
+// same of both.
+bool Widen(double ratio, double resolution, double* low, double* high);
 
 // The ranking figures of a result: its first baseline, null unless it is CORRECT and was timed against it.
 const v1::BaselineTiming* Ranking(const v1::EvaluationResult& result);

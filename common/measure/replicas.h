@@ -10,13 +10,13 @@
 
 namespace grove::measure {
 
-// Of `grove compare` and of the runs of `grove calibrate`, unless more are asked for. Three are too few to gain by
-// (Student's factor is 4.3). Four hold the truth on an H200 where one does not, take twice the time, and tell 2 % apart
-// less often (docs/comparing.md).
+// Of `grove compare`, unless more are asked for: what processes differ by is known from the calibration
+// (measure::Widen). Where there is none, four hold the truth, and take twice the time; three are too few to gain by
+// (Student's factor is 4.3).
 inline constexpr int kDefaultReplicas = 1;
 inline constexpr int kMostReplicas = 16;
 
-// Of EvaluationOptions, BaselineTiming, Calibration, where 0 stands for one.
+// Of EvaluationOptions and BaselineTiming, where 0 stands for one.
 template <typename Message>
 int ReplicasOf(const Message& message) {
   return std::clamp<int>(message.replicas(), 1, kMostReplicas);

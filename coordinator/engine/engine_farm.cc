@@ -257,7 +257,6 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
   if (job->tree->calibrates()) {
     assignment->mutable_calibrate()->set_max_seconds(job->tree->spec().calibrate().max_seconds());
     assignment->mutable_calibrate()->set_runs(job->tree->spec().calibrate().runs());
-    assignment->mutable_calibrate()->set_replicas(job->tree->spec().calibrate().replicas());
     return SendAfterCommit(grant.session, std::move(message));
   }
   absl::StatusOr<std::shared_ptr<const v1::Problem>> problem = ProblemOf(*job);

@@ -282,11 +282,7 @@ absl::Status ValidateSubmit(const v1::SubmitJobRequest& request, const PolicyChe
       if (absl::Status s = CheckNumber(calibrate.max_seconds(), "calibrate.max_seconds", 3600); !s.ok()) return s;
       if (calibrate.runs() < 0 || calibrate.runs() > kMaxCalibrationRuns) {
         return Bad("calibrate.runs", absl::StrCat("is ", calibrate.runs()),
-                   absl::StrCat("it must be between 1 and ", kMaxCalibrationRuns, " (0 = 30)"));
-      }
-      if (calibrate.replicas() < 0 || calibrate.replicas() > measure::kMostReplicas) {
-        return Bad("calibrate.replicas", absl::StrCat("is ", calibrate.replicas()),
-                   absl::StrCat("it must be between 1 and ", measure::kMostReplicas));
+                   absl::StrCat("it must be between 1 and ", kMaxCalibrationRuns, " (0 = 40)"));
       }
       return CheckText(calibrate.worker(), "calibrate.worker", 256);
     }

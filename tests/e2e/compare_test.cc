@@ -142,8 +142,7 @@ TEST_CASE("A rival that is not correct leaves the candidate its verdict and give
 TEST_CASE("A calibration is kept by the worker, told with every result, and outlives it", "[compare]") {
   Scene scene;
   scene.Up();
-  const json document =
-      scene.Document({"calibrate", "--device", "cpu", "--runs", "6", "--replicas", "2", "--max-seconds", "60"}, 0);
+  const json document = scene.Document({"calibrate", "--device", "cpu", "--runs", "6", "--max-seconds", "60"}, 0);
   CAPTURE(document.dump());
   CHECK(document["schema"] == "grove.v1/calibrate");
   const json& calibration = document["calibration"];
@@ -158,18 +157,23 @@ TEST_CASE("A calibration is kept by the worker, told with every result, and outl
   const json judged = scene.Document(Quick({"eval", TestCase("relu.py"), TestCase("relu.cpp")}), 0);
   const json& result = judged["results"][0]["result"];
   CHECK(result["device"]["calibration"]["resolution"] == resolution);
-  // An evaluation is one pair of processes, and a run of the calibration several.
-  CHECK(calibration["replicas"] == 2);
-  const double used = result["timing"]["baselines"][0]["resolution"];
+  const json& eager = result["timing"]["baselines"][0];
+  const double used = eager["resolution"], speedup = eager["speedup"];
   CHECK(used > 0);
-  CHECK(used <= calibration["single_resolution"].get<double>());
+  CHECK(used <= resolution);
+  // No interval is narrower than what equal programs differ by here; the reason says the same.
+  CHECK(eager["speedup_low"].get<double>() <= speedup / (1 + used) * (1 + 1e-9));
+  CHECK(eager["speedup_high"].get<double>() >= speedup * (1 + used) * (1 - 1e-9));
+  char said[64];
+  std::snprintf(said, sizeof said, "%.3gx [%.3g, %.3g] against eager", speedup, eager["speedup_low"].get<double>(),
+                eager["speedup_high"].get<double>());
+  CHECK(result["reason"].get<std::string>().find(said) == 0);
   // Of each kernel what it tells apart, and no more.
   const json& kept = result["device"]["calibration"]["kernels"];
   REQUIRE(kept.size() == calibration["kernels"].size());
   for (size_t i = 0; i < kept.size(); ++i) {
     CHECK(kept[i]["resolution"] == calibration["kernels"][i]["resolution"]);
     CHECK(kept[i]["resolution"].get<double>() <= resolution);
-    CHECK(kept[i]["single_resolution"] == calibration["kernels"][i]["single_resolution"]);
     CHECK(!kept[i].contains("runs"));
   }
 }

@@ -8,25 +8,57 @@
 namespace grove::measure {
 namespace {
 
-TEST_CASE("An interval is judged as a whole and by the resolution") {
-  CHECK(Compare(1.05, 1.2, 0.02) == v1::COMPARISON_FASTER);
-  CHECK(Compare(0.8, 0.95, 0.02) == v1::COMPARISON_SLOWER);
-  CHECK(Compare(0.99, 1.01, 0.02) == v1::COMPARISON_SAME);
-  CHECK(Compare(0.99, 1.05, 0.02) == v1::COMPARISON_UNCLEAR);
+TEST_CASE("A ratio is judged by its interval and by the resolution") {
+  CHECK(Compare(1.1, 1.05, 1.2, 0.02) == v1::COMPARISON_FASTER);
+  CHECK(Compare(0.9, 0.8, 0.95, 0.02) == v1::COMPARISON_SLOWER);
+  CHECK(Compare(1, 0.99, 1.01, 0.02) == v1::COMPARISON_SAME);
+  // More than the device may err, and faster for sure: by how much is not known as well.
+  CHECK(Compare(1.03, 1.005, 1.06, 0.02) == v1::COMPARISON_FASTER);
+  CHECK(Compare(1.03, 0.99, 1.05, 0.02) == v1::COMPARISON_UNCLEAR);
   // Faster than 1 for sure, and still no more than the device may err.
-  CHECK(Compare(1.005, 1.015, 0.02) == v1::COMPARISON_SAME);
-  CHECK(Compare(1.01, 1.2, 0.02) == v1::COMPARISON_UNCLEAR);
-  CHECK(Compare(0.5, 2, 0.02) == v1::COMPARISON_UNCLEAR);
-  CHECK(Compare(1, 1, 0) == v1::COMPARISON_SAME);
+  CHECK(Compare(1.01, 1.005, 1.015, 0.02) == v1::COMPARISON_SAME);
+  CHECK(Compare(1.02, 1.01, 1.03, 0.02) == v1::COMPARISON_SAME);
+  // No difference is seen, and one of more than twice what would be seen is not excluded.
+  CHECK(Compare(1.015, 0.99, 1.05, 0.02) == v1::COMPARISON_UNCLEAR);
+  CHECK(Compare(1, 0.5, 2, 0.02) == v1::COMPARISON_UNCLEAR);
+  CHECK(Compare(1, 1, 1, 0) == v1::COMPARISON_SAME);
+}
+
+TEST_CASE("An interval is made as wide as the resolution, which changes no comparison") {
+  double low = 1.005, high = 1.015;
+  CHECK(Widen(1.01, 0.02, &low, &high));
+  CHECK(low == Approx(1.01 / 1.02));
+  CHECK(high == Approx(1.01 * 1.02));
+  CHECK_FALSE(Widen(1.01, 0.02, &low, &high));
+  CHECK_FALSE(Widen(1.01, 0.001, &low, &high));
+  // To the side alone on which it is narrower.
+  low = 0.9, high = 1.02;
+  CHECK(Widen(1.01, 0.02, &low, &high));
+  CHECK(low == 0.9);
+  CHECK(high == Approx(1.0302));
+  low = 0, high = 0;
+  CHECK_FALSE(Widen(0, 0.02, &low, &high));
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<double> log_ratio(-0.1, 0.1), half(0, 0.1), resolution(0, 0.1);
+  for (int i = 0; i < 20'000; ++i) {
+    const double y = log_ratio(random), r = resolution(random);
+    low = std::exp(y - half(random)), high = std::exp(y + half(random));
+    const v1::Comparison before = Compare(std::exp(y), low, high, r);
+    Widen(std::exp(y), r, &low, &high);
+    CHECK(Compare(std::exp(y), low, high, r) == before);
+  }
 }
 
 TEST_CASE("Figures that are none compare to nothing") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
-  CHECK(Compare(0, 0, 0.02) == v1::COMPARISON_UNSPECIFIED);
-  CHECK(Compare(nan, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
-  CHECK(Compare(1, inf, 0.02) == v1::COMPARISON_UNSPECIFIED);
-  CHECK(Compare(1.2, 1.1, 0.02) == v1::COMPARISON_UNSPECIFIED);
-  CHECK(Compare(-1, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(0, 0, 0, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1, nan, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(nan, 1, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1, 1, nan, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1, 1, inf, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1.15, 1.2, 1.1, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(1.3, 1.1, 1.2, 0.02) == v1::COMPARISON_UNSPECIFIED);
+  CHECK(Compare(0.5, -1, 1, 0.02) == v1::COMPARISON_UNSPECIFIED);
 }
 
 TEST_CASE("Who swaps the sides swaps faster and slower, and a coarser resolution never claims more") {
@@ -35,11 +67,12 @@ TEST_CASE("Who swaps the sides swaps faster and slower, and a coarser resolution
   for (int i = 0; i < 20'000; ++i) {
     const double middle = log_ratio(random), half = width(random), r = resolution(random);
     const double low = std::exp(middle - half), high = std::exp(middle + half);
-    const v1::Comparison here = Compare(low, high, r), there = Compare(1 / high, 1 / low, r);
+    const double ratio = std::exp(middle);
+    const v1::Comparison here = Compare(ratio, low, high, r), there = Compare(1 / ratio, 1 / high, 1 / low, r);
     if (here == v1::COMPARISON_FASTER) CHECK(there == v1::COMPARISON_SLOWER);
     if (here == v1::COMPARISON_SLOWER) CHECK(there == v1::COMPARISON_FASTER);
     if (here == v1::COMPARISON_SAME) CHECK(there == v1::COMPARISON_SAME);
-    const v1::Comparison coarser = Compare(low, high, r + 0.01);
+    const v1::Comparison coarser = Compare(ratio, low, high, r + 0.01);
     if (here == v1::COMPARISON_SAME) CHECK(coarser == v1::COMPARISON_SAME);
     if (coarser == v1::COMPARISON_FASTER || coarser == v1::COMPARISON_SLOWER) CHECK(here == coarser);
   }
@@ -67,43 +100,6 @@ TEST_CASE("A device that was never calibrated has the default of its kind") {
   CHECK(ResolutionOf(device, std::nan(""), 1) == 0.004);
   kernel->set_resolution(0.03);
   CHECK(ResolutionOf(device, 100e-6, 40e-3) == 0.004);
-}
-
-TEST_CASE("A figure from fewer pairs of processes than the calibration's has the resolution of single ones") {
-  v1::DeviceInfo device;
-  v1::Calibration& calibration = *device.mutable_calibration();
-  calibration.set_resolution(0.01);
-  // One that was made before there were several holds for whatever there is.
-  CHECK(ResolutionOf(device, 0, 0, 1) == 0.01);
-  CHECK(ResolutionOf(device, 0, 0, 4) == 0.01);
-  calibration.set_replicas(4);
-  calibration.set_single_resolution(0.02);
-  v1::CalibrationKernel* kernel = calibration.add_kernels();
-  kernel->set_seconds(100e-6);
-  kernel->set_resolution(0.004);
-  kernel->set_single_resolution(0.015);
-  CHECK(ResolutionOf(device) == 0.02);
-  CHECK(ResolutionOf(device, 0, 0, 2) == 0.02);
-  CHECK(ResolutionOf(device, 0, 0, 4) == 0.01);
-  CHECK(ResolutionOf(device, 0, 0, 8) == 0.01);
-  CHECK(ResolutionOf(device, 1e-3, 1, 1) == 0.015);
-  CHECK(ResolutionOf(device, 1e-3, 1, 4) == 0.004);
-  // Against the reference all pairs of processes have the same judge.
-  v1::EvaluationResult result;
-  *result.mutable_device() = device;
-  for (const v1::Baseline baseline : {v1::BASELINE_EAGER, v1::BASELINE_RIVAL}) {
-    v1::BaselineTiming* timing = result.mutable_timing()->add_baselines();
-    timing->set_baseline(baseline);
-    timing->set_replicas(4);
-    timing->set_speedup(1.03);
-    timing->set_speedup_low(1.013);
-    timing->set_speedup_high(1.05);
-  }
-  FillComparisons(&result);
-  CHECK(result.timing().baselines(0).resolution() == 0.02);
-  CHECK(result.timing().baselines(0).comparison() == v1::COMPARISON_UNCLEAR);
-  CHECK(result.timing().baselines(1).resolution() == 0.01);
-  CHECK(result.timing().baselines(1).comparison() == v1::COMPARISON_FASTER);
 }
 
 TEST_CASE("Every baseline with figures gets its comparison, and one without gets none") {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
 #include "common/measure/comparison.h"
-#include "common/measure/replicas.h"
 #include "tests/support/temp_dir.h"
 #include "worker/pipeline/calibration_kernels.h"
 #include "worker/pipeline/calibrator.h"
@@ -19,14 +18,17 @@ namespace grove::worker {
 namespace {
 
 PairedRun Run(double low, double high, const std::string& kernel = "k") {
-  return {kernel, 1e-4, std::sqrt(low * high), low, high, 0, {}};
+  return {kernel, 1e-4, std::sqrt(low * high), low, high, 0};
 }
 
 TEST_CASE("The resolution is what 95 % of the runs and one more lie within", "[calibration]") {
   std::vector<PairedRun> runs;
-  for (int i = 1; i <= 40; ++i) runs.push_back(Run(std::exp(-0.001 * i), std::exp(0.0005 * i)));
-  // 38 of 40 are 95 %, and one more: the 39th reaches to exp(0.039) - 1 = 0.03977, rounded up.
-  CHECK(ResolutionOfRuns(runs) == Approx(0.040));
+  for (int i = 1; i <= 40; ++i) runs.push_back(Run(std::exp(-0.001 * i), std::exp(0.001 * i)));
+  // 38 of 40 are 95 %, and one more: the 39th reaches to 0.039, which is twice exp(0.0195) - 1 = 0.01969, rounded up.
+  CHECK(ResolutionOfRuns(runs) == Approx(0.020));
+  // Ratios that scatter decide by themselves: t(2) = 4.30 times 0.01.
+  CHECK(ResolutionOfRuns({Run(1.01, 1.01), Run(1 / 1.01, 1 / 1.01)}) ==
+        Approx(std::exp(4.3027 * std::log(1.01)) - 1).epsilon(0.03));
   const v1::Calibration calibration = Summarise(runs, {}, 0.02);
   CHECK(calibration.runs() == 40);
   CHECK(calibration.same_share() >= 0.95);
@@ -58,7 +60,7 @@ TEST_CASE("At the resolution found at least 95 % of runs on a simulated machine 
     // And of those that come afterwards.
     int same = 0;
     for (const PairedRun& run : simulate(100)) {
-      same += measure::Compare(run.low, run.high, calibration.resolution()) == v1::COMPARISON_SAME ? 1 : 0;
+      same += measure::Compare(run.ratio, run.low, run.high, calibration.resolution()) == v1::COMPARISON_SAME ? 1 : 0;
     }
     later += same / 100.0 / kMachines;
   }
@@ -114,7 +116,7 @@ TEST_CASE("A kernel's own resolution holds for its runs to come, though few were
       for (int i = 0; i < 100; ++i) {
         const PairedRun run = simulate(1e-4, 1);
         const double resolution = measure::ResolutionOf(device, run.seconds, run.run_seconds);
-        as_same += measure::Compare(run.low, run.high, resolution) == v1::COMPARISON_SAME ? 1 : 0;
+        as_same += measure::Compare(run.ratio, run.low, run.high, resolution) == v1::COMPARISON_SAME ? 1 : 0;
       }
       later += as_same / 100.0 / kMachines;
     }
@@ -125,23 +127,46 @@ TEST_CASE("A kernel's own resolution holds for its runs to come, though few were
 }
 
 TEST_CASE("Intervals that miss the truth and slowdowns that are missed are warned of", "[calibration]") {
+  // One of eight runs of each kernel is far off, which the others do not tell of: the shorter, the further.
   std::vector<PairedRun> same, planted;
-  for (int i = 0; i < 40; ++i) same.push_back(i % 5 == 0 ? Run(1.002, 1.004) : Run(0.996, 1.004));
+  double off = 0.01, seconds = 1e-3;
+  for (int kernel = 0; kernel < 5; ++kernel, off *= 2, seconds /= 3) {
+    for (int i = 0; i < 8; ++i) {
+      same.push_back(i == 3 ? Run(1 + off, 1 + off, absl::StrCat(kernel)) : Run(0.999, 1.001, absl::StrCat(kernel)));
+      same.back().seconds = seconds;
+    }
+  }
   for (int i = 0; i < 20; ++i) planted.push_back(i < 10 ? Run(0.975, 0.985) : Run(0.985, 1.001));
+  for (PairedRun& run : planted) run.seconds = 1e-3;
   const v1::Calibration calibration = Summarise(same, planted, 0.02);
-  CHECK(calibration.coverage() == Approx(0.8));
+  CHECK(calibration.coverage() == Approx(0.875));
+  CHECK(calibration.runs_coverage() == Approx(0.875));
+  for (const v1::CalibrationKernel& kernel : calibration.kernels()) CHECK(kernel.covered() == 7);
+  CHECK(calibration.same_share() == 1);
   CHECK(calibration.detection_share() == Approx(0.5));
   CHECK(calibration.detection_runs() == 20);
   CHECK(calibration.detection_slowdown() == 0.02);
   REQUIRE(calibration.warnings_size() == 2);
-  CHECK(absl::StrContains(calibration.warnings(0), "32 of 40"));
+  CHECK(absl::StrContains(calibration.warnings(0), "35 of 40"));
   CHECK(absl::StrContains(calibration.warnings(1), "10 of 20"));
-  // 37 of 40 is what chance gives one time in eight: no warning.
-  for (int i = 0; i < 40; ++i) same[static_cast<size_t>(i)] = i < 3 ? Run(1.002, 1.004) : Run(0.996, 1.004);
+  // 36 of 40 is what chance gives one time in seven: no warning.
+  same[3] = same[4];
+  CHECK(Summarise(same, {}, 0.02).coverage() == Approx(0.9));
   CHECK(Summarise(same, {}, 0.02).warnings_size() == 0);
   same.resize(10);
   REQUIRE(Summarise(same, {}, 0.02).warnings_size() == 1);
   CHECK(absl::StrContains(Summarise(same, {}, 0.02).warnings(0), "only 10"));
+}
+
+TEST_CASE("What pairs of runs say of themselves is told apart from what the calibration knows", "[calibration]") {
+  std::vector<PairedRun> same;
+  for (int i = 0; i < 40; ++i) same.push_back(i % 2 == 0 ? Run(1.002, 1.004) : Run(1 / 1.004, 1 / 1.002));
+  const v1::Calibration calibration = Summarise(same, {}, 0.02);
+  CHECK(calibration.runs_coverage() == 0);
+  CHECK(calibration.coverage() == 1);
+  CHECK(calibration.kernels(0).spread() == Approx(0.003).epsilon(0.01));
+  CHECK(calibration.resolution() == Approx(0.0061).epsilon(0.02));  // t(40) = 2.02 times that
+  CHECK(calibration.warnings_size() == 0);
 }
 
 TEST_CASE("Runs are told by kernel", "[calibration]") {
@@ -150,7 +175,7 @@ TEST_CASE("Runs are told by kernel", "[calibration]") {
   REQUIRE(calibration.kernels_size() == 2);
   CHECK(calibration.kernels(0).name() == "a");
   CHECK(calibration.kernels(0).runs() == 2);
-  CHECK(calibration.kernels(0).covered() == 1);
+  CHECK(calibration.kernels(0).covered() == 2);  // the second by what the other kernel needs
   CHECK(calibration.kernels(1).runs() == 1);
   REQUIRE(Compact(calibration).kernels_size() == 2);
   CHECK(Compact(calibration).kernels(1).resolution() == calibration.kernels(1).resolution());
@@ -161,7 +186,7 @@ TEST_CASE("Runs are told by kernel", "[calibration]") {
 TEST_CASE("Short calls and short runs do not coarsen the resolution of longer ones", "[calibration]") {
   std::vector<PairedRun> same;
   const auto add = [&](const char* name, double reach, double seconds, double run_seconds) {
-    same.push_back(Run(1 / (1 + reach), 1 + reach / 2, name));
+    same.push_back(Run(std::pow(1 + reach, -2), std::pow(1 + reach, 2), name));
     same.back().seconds = seconds;
     same.back().run_seconds = run_seconds;
   };
@@ -231,9 +256,7 @@ TEST_CASE("A calibration is kept for the device that it was made on, and void fo
   CHECK(loaded->SerializeAsString() == calibration.SerializeAsString());
   // What it found is no part of what it holds for.
   *device.mutable_calibration() = calibration;
-  // One that says nothing of pairs of processes, for it was kept before there were several, holds for every figure.
-  CHECK(measure::ResolutionOf(device, 0, 0, 1) == 0.012);
-  CHECK(measure::ResolutionOf(device, 0, 0, 4) == 0.012);
+  CHECK(measure::ResolutionOf(device) == 0.012);
   CHECK(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
   for (const char* change : {"driver", "torch", "name"}) {
     v1::DeviceInfo other = device;
@@ -246,7 +269,18 @@ TEST_CASE("A calibration is kept for the device that it was made on, and void fo
   REQUIRE(WriteFileAtomically(absl::StrCat(dir.path(), "/calibration.json"), "{\"key\": 1}").ok());
   CHECK_FALSE(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
   CHECK(absl::StrContains(why, "no calibration"));
+  // Another version's is that, whatever it holds; one's own that cannot be read is none.
+  for (const bool own : {false, true}) {
+    const std::string text = absl::StrCat("{\"key\": \"", own ? CalibrationKey(device) : "old",
+                                          "\", \"calibration\": {\"no_such_field\": 1}}");
+    REQUIRE(WriteFileAtomically(absl::StrCat(dir.path(), "/calibration.json"), text).ok());
+    CHECK_FALSE(LoadCalibration(dir.path(), CalibrationKey(device), &why).has_value());
+    CHECK(absl::StrContains(why, own ? "no calibration" : "changed"));
+  }
 }
+
+// Two after two of three.
+constexpr int kPlantedRuns = (kCalibrationRuns * 2 + 2) / 3;
 
 // Plays a device: times follow from the steps that the kernels were built with, and a clock that every run moves on.
 struct FakeDevice {
@@ -254,8 +288,8 @@ struct FakeDevice {
   v1::Verdict verdict = v1::VERDICT_CORRECT;
   std::mt19937_64 random{5};
   absl::Time now = absl::FromUnixSeconds(1'000'000);
-  absl::Duration seconds_each = absl::Seconds(2);  // a pair of processes
-  int evaluated = 0, replicas_made = 0, cancel_after = -1;
+  absl::Duration seconds_each = absl::Seconds(2);
+  int evaluated = 0, cancel_after = -1;
   std::vector<std::string> stages;
   std::vector<double> planted;  // how many times the rival's steps a candidate had, where they differ
 
@@ -269,7 +303,7 @@ struct FakeDevice {
     CalibrationHost host;
     host.evaluate = [this](const v1::EvaluateWork& work) -> absl::StatusOr<v1::EvaluationResult> {
       ++evaluated;
-      now += seconds_each * measure::ReplicasOf(work.options());
+      now += seconds_each;
       v1::EvaluationResult result;
       result.set_verdict(verdict);
       result.set_reason("played");
@@ -278,20 +312,15 @@ struct FakeDevice {
         planted.push_back((Steps(work.candidate()) - 1) / (Steps(work.rival()) - 1));
       }
       std::normal_distribution<double> error;
-      std::vector<v1::TimingReport> replicas;
-      for (int i = 0; i < measure::ReplicasOf(work.options()); ++i) {
-        const double ratio =
-            Steps(work.rival()) / Steps(work.candidate()) * std::exp(noise * error(random) + between * error(random));
-        v1::BaselineTiming* timing = replicas.emplace_back().add_baselines();
-        timing->set_baseline(v1::BASELINE_RIVAL);
-        timing->set_candidate_median_seconds(Steps(work.candidate()) * seconds_per_step);
-        timing->set_reference_median_seconds(Steps(work.rival()) * seconds_per_step);
-        timing->set_speedup(ratio);
-        timing->set_speedup_low(ratio * std::exp(-2 * noise));
-        timing->set_speedup_high(ratio * std::exp(2 * noise));
-      }
-      replicas_made += static_cast<int>(replicas.size());
-      *result.mutable_timing() = measure::CombineReplicas(replicas);
+      const double ratio =
+          Steps(work.rival()) / Steps(work.candidate()) * std::exp(noise * error(random) + between * error(random));
+      v1::BaselineTiming* timing = result.mutable_timing()->add_baselines();
+      timing->set_baseline(v1::BASELINE_RIVAL);
+      timing->set_candidate_median_seconds(Steps(work.candidate()) * seconds_per_step);
+      timing->set_reference_median_seconds(Steps(work.rival()) * seconds_per_step);
+      timing->set_speedup(ratio);
+      timing->set_speedup_low(ratio * std::exp(-2 * noise));
+      timing->set_speedup_high(ratio * std::exp(2 * noise));
       return result;
     };
     host.rates = [this](absl::Duration) -> absl::StatusOr<v1::Calibration> {
@@ -313,7 +342,6 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
     FakeDevice device;
     v1::CalibrateWork work;
     work.set_max_seconds(1000);
-    work.set_replicas(4);
     auto calibration = Calibrate(kind, work, device.Host());
     REQUIRE(calibration.ok());
     CHECK(calibration->runs() == kCalibrationRuns);
@@ -321,14 +349,11 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
     CHECK(calibration->same_share() >= 0.95);
     CHECK(calibration->coverage() > 0.8);
     // But for the runs that kernels are scaled by.
-    CHECK(calibration->replicas() == 4);
-    const int scaled = device.evaluated - calibration->runs() - calibration->detection_runs();
-    CHECK(scaled < 5);
-    CHECK(device.replicas_made == scaled + (device.evaluated - scaled) * 4);
-    CHECK(calibration->detection_runs() == kCalibrationRuns * 2 / 3);
+    CHECK(device.evaluated - calibration->runs() - calibration->detection_runs() < 5);
+    CHECK(calibration->detection_runs() == kPlantedRuns);
     CHECK(calibration->detection_share() == 1);
     // Two per cent, and not what rounding to whole steps makes of them.
-    REQUIRE(device.planted.size() == kCalibrationRuns * 2 / 3);
+    REQUIRE(device.planted.size() == kPlantedRuns);
     for (double more : device.planted) CHECK(more == Approx(1.02).epsilon(1e-9));
     CHECK(calibration->bandwidth_bytes_per_second() == 4e12);
     CHECK(calibration->rates_size() == 1);
@@ -341,70 +366,43 @@ TEST_CASE("A calibration of a quiet device finds its resolution and the slowdown
   }
 }
 
-TEST_CASE("Processes that differ are known to comparisons, and single ones are told apart less finely",
-          "[calibration]") {
+TEST_CASE("What processes differ by is known to the intervals, and hides no slowdown that is larger", "[calibration]") {
   FakeDevice device;
   device.noise = 0.0005;
-  device.between = 0.002;
-  v1::CalibrateWork work;
-  work.set_runs(400);
-  work.set_replicas(4);
-  work.set_max_seconds(1e6);
-  auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
-  REQUIRE(calibration.ok());
-  CAPTURE(calibration->DebugString());
-  CHECK(calibration->coverage() >= 0.92);
-  CHECK(calibration->single_coverage() < 0.6);
-  CHECK(calibration->detection_share() >= 0.95);
-  CHECK(calibration->warnings_size() == 0);
-  // Single intervals are narrower, and further off.
-  CHECK(calibration->single_resolution() > 0.003);
-  for (const v1::CalibrationKernel& kernel : calibration->kernels()) {
-    CHECK(kernel.single_resolution() > 0.003);
-    CHECK(kernel.single_resolution() <= calibration->single_resolution());
+  device.between = 0.003;
+  int covered = 0, alone = 0, runs = 0, found = 0, planted = 0, same = 0;
+  for (int machine = 0; machine < 100; ++machine) {
+    v1::CalibrateWork work;
+    auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
+    REQUIRE(calibration.ok());
+    runs += calibration->runs();
+    covered += static_cast<int>(std::lround(calibration->coverage() * calibration->runs()));
+    alone += static_cast<int>(std::lround(calibration->runs_coverage() * calibration->runs()));
+    same += static_cast<int>(std::lround(calibration->same_share() * calibration->runs()));
+    planted += calibration->detection_runs();
+    found += static_cast<int>(std::lround(calibration->detection_share() * calibration->detection_runs()));
   }
-  CHECK(Compact(*calibration).kernels(0).single_resolution() == calibration->kernels(0).single_resolution());
-  CHECK(Compact(*calibration).replicas() == 4);
+  CAPTURE(covered, alone, runs, found, planted, same);
+  CHECK(covered >= 0.94 * runs);
+  CHECK(alone < 0.5 * runs);
+  CHECK(same >= 0.95 * runs);
+  CHECK(found >= 0.95 * planted);
 }
 
 TEST_CASE("Seven minutes are enough on a device as slow as is reckoned with, and are the limit on any",
           "[calibration]") {
   FakeDevice device;
-  device.seconds_each = absl::Milliseconds(1700);
+  device.seconds_each = absl::Milliseconds(5900);
   v1::CalibrateWork work;
-  work.set_replicas(4);
   auto calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
   REQUIRE(calibration.ok());
   CHECK(calibration->runs() == kCalibrationRuns);
   CHECK(calibration->seconds() <= 420);
-  device.seconds_each = absl::Seconds(5);
+  device.seconds_each = absl::Seconds(9);
   calibration = Calibrate(v1::DEVICE_KIND_CUDA, work, device.Host());
   REQUIRE(calibration.ok());
   CHECK(calibration->runs() < kCalibrationRuns);
   CHECK(calibration->seconds() <= 420);
-}
-
-TEST_CASE("Single pairs of processes are taken as if they had had all the time", "[calibration]") {
-  PairedRun run = Run(0.98, 1.02);
-  for (const double ratio : {1.01, 0.99, 1.0, 1.0}) {
-    v1::ReplicaTiming& each = run.each.emplace_back();
-    each.set_speedup(ratio);
-    each.set_speedup_low(ratio * std::exp(-0.008));
-    each.set_speedup_high(ratio * std::exp(0.008));
-  }
-  const v1::Calibration calibration = Summarise(std::vector<PairedRun>(20, run), {}, 0.02);
-  CHECK(calibration.replicas() == 4);
-  CHECK(calibration.resolution() == Approx(0.021));
-  // 1 % off, and known to 0.8 / sqrt(4): 1.01 e^0.004 = 1.0140; 0.99 is further from 1, 1.0142.
-  CHECK(calibration.single_resolution() == Approx(0.015));
-  CHECK(calibration.single_coverage() == 0.5);
-}
-
-TEST_CASE("Runs of one pair of processes make no resolution for single ones", "[calibration]") {
-  const v1::Calibration calibration = Summarise({Run(0.99, 1.01), Run(0.99, 1.01)}, {}, 0.02);
-  CHECK(calibration.replicas() == 0);
-  CHECK(calibration.single_resolution() == 0);
-  CHECK(calibration.kernels(0).single_resolution() == 0);
 }
 
 TEST_CASE("A noisy device gets a coarse resolution, and is told that slowdowns hide in it", "[calibration]") {

@@ -25,6 +25,8 @@ class Awake {
   // where the threads stand meanwhile; negative = where they stood.
   void Begin(int processor = -1);
   void End();
+  // The same without waiting: where a thread is kept from its processor, that is a moment that nobody measures.
+  void Release() { until_ = 0; }
   static constexpr std::chrono::seconds kMost{1};
   // The caller sleeps for so long in between.
   void Rest(std::chrono::microseconds time, int processor = -1);

@@ -46,6 +46,11 @@ constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr std::chrono::milliseconds kWatchPeriod{5};
+constexpr char kContradicts[] = "the time that the candidate claims contradicts the judge's clock";
+// A call by itself may take this many times a call in a run of so many and more, and of what asking costs a share, and
+// a moment: processes and clocks that have rested, code and weights in no cache.
+constexpr double kMoreAlone = 3, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
+constexpr std::size_t kFewCalls = 4;
 constexpr double kNormal95 = 1.96;     // standard errors to either side of an estimate hold the truth in 95 %
 constexpr double kVerifyShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
 constexpr double kLongest = 20;        // times max_time, for min_samples
@@ -372,8 +377,10 @@ bool Timing::Longer() {
 void Timing::BeginAnew() {
   pairs_ = tried_ = invalid_ = 0;
   runs_.clear();
+  runs_late_.clear();
   claims_.clear();
   shorts_.clear();
+  shorts_late_.clear();
   readings_.clear();
   for (Series& entry : series_) {
     entry.other.clear();
@@ -464,6 +471,7 @@ void Timing::Pair(Series* series) {
   if (!healthy) ++invalid_;
   if (!healthy) return VerifyRun(series, mine);
   runs_.push_back(candidate);
+  runs_late_.push_back(late_);
   const Reply& reply = candidate_.reply();
   claims_.push_back(std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
   VerifyRun(whole ? series : nullptr, mine);
@@ -482,6 +490,7 @@ void Timing::ShortRun() {
   values_.Refill(sets);
   ops_.Synchronize();
   shorts_.push_back(TimeCandidate(sets));
+  shorts_late_.push_back(late_);
   VerifyRun(nullptr, sets);
 }
 
@@ -557,15 +566,15 @@ bool Timing::Guarded(Series* series, const Work& work) {
 }
 
 // ----------------------------------------------------------------------------------------------------------- who lies?
-void Timing::Cheated(const std::string& evidence, double claimed, double seconds) {
+void Timing::Cheated(const std::string& reason, const std::string& evidence, double claimed, double seconds) {
   timing_ = {{"claimed_median_seconds", claimed}, {"slope_seconds", seconds}, {"slope_k", calls_}};
-  throw Verdict{"VERDICT_CHEATED",
-                "the time that the candidate claims contradicts the judge's clock",
-                {{"stage", "time"}, {"evidence", evidence}}};
+  throw Verdict{"VERDICT_CHEATED", reason, {{"stage", "time"}, {"evidence", evidence}}};
 }
 
 // No figure rests on a claim, so a lie gains nothing; it is named all the same: in the timed runs, or in single calls,
-// which a liar may treat differently.
+// which a liar may treat differently. By these it is seen, too, whether the calls of a run are each other's: all of
+// their inputs lie before the candidate at once, and on a GPU that one call does not fill, the first could compute
+// many.
 void Timing::CheckClaims(double asking) {
   // Too few to measure by are too few to accuse by: one preempted run would decide.
   if (runs_.size() < static_cast<std::size_t>(settings_.least_accused)) return;
@@ -578,13 +587,16 @@ void Timing::CheckClaims(double asking) {
   // A busy machine may keep a candidate waiting in most of the runs, so that the quietest say whether it lies.
   const double claimed = Median(claims_) / calls, span = Quantile(spans, 0.1), missing = Quantile(hidden, 0.1);
   const double slack = 2 * asking + 200e-6;
+  const double each = (Median(runs_) + Median(runs_late_) - asking) / calls;
+  const double most_alone = kMoreAlone * each + kDearerAlone * asking + kDearerAloneOnce;
   char text[300];
   if (span > 0 && missing > 0.25 * span + slack / calls) {
     std::snprintf(text, sizeof text,
                   "in runs of %zu calls the judge's clock grew by %.4g s a call, the claims by %.4g s", calls_, span,
                   claimed);
-    Cheated(text, claimed, span);
+    Cheated(kContradicts, text, claimed, span);
   }
+  const char* why = kContradicts;
   for (int attempt = 0; attempt < 3; ++attempt) {
     std::vector<double> singles, walls;
     for (int i = 0; i < 9 && (i < 3 || (i * span < settings_.max_time && values_.drawing() == 0)); ++i) {
@@ -595,13 +607,23 @@ void Timing::CheckClaims(double asking) {
       singles.push_back(candidate_.reply().claims[0]);
     }
     const double wall = *std::min_element(walls.begin(), walls.end()), single = Quantile(singles, 0.1);
-    if (wall - single <= 0.25 * wall + slack) return;
+    const bool together = ops_.cuda() && calls_ >= kFewCalls && wall > most_alone;
+    if (!together && wall - single <= 0.25 * wall + slack) return;
+    if (together) {
+      why = "the calls of a run do one another's work: a call by itself takes longer than many in a row";
+      std::snprintf(text, sizeof text,
+                    "a call by itself takes %.4g s on the judge's clock beyond the %.4g s of an empty request (the "
+                    "quickest of %zu), and in runs of %zu calls each takes %.4g s",
+                    wall, asking, walls.size(), calls_, each);
+      continue;
+    }
+    why = kContradicts;
     std::snprintf(
         text, sizeof text,
         "single calls claim %.4g s and take %.4g s on the judge's clock beyond the %.4g s of an empty request", single,
         wall, asking);
   }
-  Cheated(text, claimed, span);
+  Cheated(why, text, claimed, span);
 }
 
 // Who answers late when it is asked to run nothing wants more to be taken off its runs. That is bounded already; where
@@ -622,14 +644,15 @@ void Timing::CheckAsking(double asking) {
       "asked to run nothing it took %.4g s, and %.4g s before its program was loaded; its runs of %zu and %zu "
       "calls (%.4g s and %.4g s) say that asking costs %.4g s",
       empty, candidate_.empty_before(), calls_, calls_ / 2, run, Median(shorts_), implied);
-  Cheated(text, Median(claims_) / longer, (run - asking) / longer);
+  Cheated(kContradicts, text, Median(claims_) / longer, (run - asking) / longer);
 }
 
 Timing::Implied Timing::ImpliedAsking() const {
   if (shorts_.size() < kShorts || runs_.size() < static_cast<std::size_t>(settings_.least_accused)) return {};
   const double longer = static_cast<double>(calls_), shorter = static_cast<double>(calls_ / 2);
   const double share = longer / (longer - shorter);
-  return {share * Median(shorts_) - (share - 1) * Median(runs_),
+  // With what came too late: who makes only the longer ones late would seem dearer to ask.
+  return {share * (Median(shorts_) + Median(shorts_late_)) - (share - 1) * (Median(runs_) + Median(runs_late_)),
           std::hypot(share * MedianError(shorts_), (share - 1) * MedianError(runs_))};
 }
 
@@ -755,9 +778,10 @@ void Timing::Report(double asking) {
                   100 * busy);
     method += text;
   }
-  double slope = (Median(runs_) - asking) / calls;
+  double slope = (Median(runs_) + Median(runs_late_) - asking) / calls;
   if (calls_ > 1 && !shorts_.empty()) {
-    slope = (Median(runs_) - Median(shorts_)) / static_cast<double>(calls_ - calls_ / 2);
+    slope = (Median(runs_) + Median(runs_late_) - Median(shorts_) - Median(shorts_late_)) /
+            static_cast<double>(calls_ - calls_ / 2);
   }
   timing_ = {{"baselines", baselines},
              {"discarded", discarded},

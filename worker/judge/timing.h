@@ -117,7 +117,7 @@ class Timing {
   double EmptyOf(const Series& series) const;
   void CheckClaims(double asking);
   void CheckAsking(double asking);
-  [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);
+  [[noreturn]] void Cheated(const std::string& reason, const std::string& evidence, double claimed, double seconds);
   void Report(double asking);
 
   LoadedProblem& problem_;
@@ -135,10 +135,11 @@ class Timing {
   std::vector<Series> series_;
 
   std::chrono::steady_clock::time_point begin_;
-  std::size_t calls_ = 1;              // of one timed run of the candidate
-  std::vector<double> empty_;          // runs of no calls, the latest
-  std::vector<double> runs_, claims_;  // seconds and claimed seconds of the candidate's runs of calls_
-  std::vector<double> shorts_;         // seconds of runs of half as many
+  std::size_t calls_ = 1;                        // of one timed run of the candidate
+  std::vector<double> empty_;                    // runs of no calls, the latest
+  std::vector<double> runs_, claims_;            // seconds and claimed seconds of the candidate's runs of calls_
+  std::vector<double> shorts_;                   // seconds of runs of half as many
+  std::vector<double> runs_late_, shorts_late_;  // what of each came too late (Side::Collect)
   std::map<std::string, int> discards_;
   double verify_spent_ = 0, verify_each_ = 0, quiet_ = 0;
   double drawn_ = 0;                               // seconds of drawing before begin_

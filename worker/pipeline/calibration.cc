@@ -14,12 +14,14 @@
 #include "common/base/hash.h"
 #include "common/base/version.h"
 #include "common/measure/comparison.h"
+#include "common/measure/replicas.h"
 
 namespace grove::worker {
 namespace {
 
 constexpr char kFile[] = "calibration.json";
-constexpr double kShare = 0.95;  // of runs that come out as SAME; of intervals that hold the truth; of slowdowns found
+constexpr char kMeaning[] = "2";  // changes with what a resolution is
+constexpr double kShare = 0.95;   // of runs that come out as SAME; of intervals that hold the truth; of slowdowns found
 // The worst of n runs is one that 1 in n + 1 of those to come exceeds. Widened by this over n they are 1 in 20 for n
 // from 6 to 19, by simulation (tests/pipeline/calibration_test.cc).
 constexpr double kWidenFew = 1.5;
@@ -33,10 +35,20 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// How far from 1 the far end of the interval is, in logarithms: the same in both directions.
-double Reach(const PairedRun& run) { return std::max(std::abs(std::log(run.low)), std::abs(std::log(run.high))); }
+// The smallest resolution at which it is SAME (measure::Compare): its ratio within that, its far end within twice.
+double Needed(const PairedRun& run) {
+  const double far = std::max(std::abs(std::log(run.low)), std::abs(std::log(run.high)));
+  return std::max(std::abs(std::log(run.ratio)), far / 2);
+}
 
-bool Holds(const PairedRun& run) { return run.low <= 1 && run.high >= 1; }
+bool Holds(double low, double high) { return low <= 1 && high >= 1; }
+
+// Root mean square of what is 0 in truth.
+double Spread(const std::vector<PairedRun>& same) {
+  double squares = 0;
+  for (const PairedRun& run : same) squares += std::pow(std::log(run.ratio), 2);
+  return same.empty() ? 0 : std::sqrt(squares / static_cast<double>(same.size()));
+}
 
 // The chance of at most `hits` in `runs` when each hits with probability kShare.
 double ChanceOfAtMost(int hits, int runs) {
@@ -57,56 +69,33 @@ v1::CalibrationKernel* Find(const std::string& name, v1::Calibration* calibratio
 
 // What is judged by the resolution of calls and runs that long is every run that is about as long or longer, so each
 // kernel among them must be the SAME at it by its own runs: many runs of a quiet one say nothing for a restless one.
-double ResolutionFrom(double seconds, double run_seconds, const std::vector<PairedRun>& same) {
+// `without`: a run that has no part in it.
+double ResolutionFrom(double seconds, double run_seconds, const std::vector<PairedRun>& same,
+                      const PairedRun* without = nullptr) {
   std::map<std::string, std::vector<PairedRun>> kernels;
   for (const PairedRun& run : same) {
-    if (run.seconds >= measure::kAboutAsLong * seconds && run.run_seconds >= measure::kAboutAsLong * run_seconds) {
+    if (&run != without && run.seconds >= measure::kAboutAsLong * seconds &&
+        run.run_seconds >= measure::kAboutAsLong * run_seconds) {
       kernels[run.kernel].push_back(run);
     }
   }
   double worst = 0;
-  for (const auto& [name, runs] : kernels) {
-    const double count = static_cast<double>(runs.size());
-    worst = std::max(worst, ResolutionOfRuns(runs, count < kFewRuns ? 1 + kWidenFew / count : 1));
-  }
+  for (const auto& [name, runs] : kernels) worst = std::max(worst, ResolutionOfRuns(runs));
   return worst;
-}
-
-// Each pair of processes as a run of its own, with the interval that it would have had with the time of all of them for
-// itself, as an evaluation has: by the same errors from inside, which more pairs of runs make less, and more practice
-// too.
-std::vector<PairedRun> SinglesOf(const std::vector<PairedRun>& runs) {
-  std::vector<PairedRun> singles;
-  for (const PairedRun& run : runs) {
-    double squares = 0;
-    for (const v1::ReplicaTiming& each : run.each) {
-      squares += std::pow(std::log(each.speedup_high() / each.speedup_low()) / 2, 2);
-    }
-    const double half = std::exp(std::sqrt(squares) / static_cast<double>(std::max<size_t>(run.each.size(), 1)));
-    for (const v1::ReplicaTiming& each : run.each) {
-      singles.push_back(
-          {run.kernel, run.seconds, each.speedup(), each.speedup() / half, each.speedup() * half, run.run_seconds, {}});
-    }
-  }
-  return singles;
-}
-
-// Of the comparisons that these runs were.
-int ReplicasOf(const std::vector<PairedRun>& runs) {
-  size_t replicas = runs.empty() ? 1 : runs[0].each.size();
-  for (const PairedRun& run : runs) replicas = std::min(replicas, run.each.size());
-  return static_cast<int>(std::max<size_t>(replicas, 1));
 }
 
 }  // namespace
 
-double ResolutionOfRuns(const std::vector<PairedRun>& same, double widen) {
+double ResolutionOfRuns(const std::vector<PairedRun>& same) {
   if (same.empty()) return 0;
-  std::vector<double> reach;
-  for (const PairedRun& run : same) reach.push_back(Reach(run));
-  std::sort(reach.begin(), reach.end());
-  const size_t rank = std::min(reach.size(), static_cast<size_t>(std::ceil(kShare * reach.size())) + 1);
-  const double found = std::max(widen * (std::exp(reach[rank - 1]) - 1), kFinestResolution);
+  std::vector<double> needed;
+  for (const PairedRun& run : same) needed.push_back(Needed(run));
+  std::sort(needed.begin(), needed.end());
+  const double count = static_cast<double>(same.size());
+  const size_t rank = std::min(needed.size(), static_cast<size_t>(std::ceil(kShare * count)) + 1);
+  const double widen = same.size() < kFewRuns ? 1 + kWidenFew / count : 1;
+  const double next = measure::StudentQuantile(static_cast<int>(same.size())) * Spread(same);
+  const double found = std::max({std::exp(next) - 1, widen * (std::exp(needed[rank - 1]) - 1), kFinestResolution});
   const double digit = std::pow(10.0, std::floor(std::log10(found)) - 1);
   // The small term: 0.0050 is 0.0050 also where division makes 0.005000000001 of it.
   return std::ceil(found / digit - 1e-9) * digit;
@@ -116,57 +105,57 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
   v1::Calibration calibration;
   calibration.set_resolution(ResolutionFrom(0, 0, same));
   calibration.set_runs(static_cast<int>(same.size()));
-  const int replicas = ReplicasOf(same);
-  const std::vector<PairedRun> singles = replicas > 1 ? SinglesOf(same) : std::vector<PairedRun>();
-  if (replicas > 1) {
-    calibration.set_replicas(replicas);
-    calibration.set_single_resolution(ResolutionFrom(0, 0, singles));
-    calibration.set_single_coverage(static_cast<double>(std::count_if(singles.begin(), singles.end(), Holds)) /
-                                    static_cast<double>(singles.size()));
-  }
-  int as_same = 0, covered = 0;
+  std::map<std::string, std::vector<PairedRun>> runs_of;
   std::vector<std::string> names;
   for (const PairedRun& run : same) {
-    if (std::find(names.begin(), names.end(), run.kernel) == names.end()) names.push_back(run.kernel);
+    if (runs_of[run.kernel].empty()) names.push_back(run.kernel);
+    runs_of[run.kernel].push_back(run);
   }
   for (const std::string& name : names) {
+    const std::vector<PairedRun>& own = runs_of[name];
     v1::CalibrationKernel* kernel = calibration.add_kernels();
     kernel->set_name(name);
     std::vector<double> seconds, run_seconds, widths;
-    for (const PairedRun& run : same) {
-      if (run.kernel != name) continue;
+    for (const PairedRun& run : own) {
       seconds.push_back(run.seconds);
       run_seconds.push_back(run.run_seconds);
       widths.push_back(std::log(run.high / run.low));
-      kernel->set_runs(kernel->runs() + 1);
-      kernel->set_covered(kernel->covered() + (Holds(run) ? 1 : 0));
       kernel->set_deviation(std::max(kernel->deviation(), std::abs(std::log(run.ratio))));
     }
+    kernel->set_runs(static_cast<int>(own.size()));
     kernel->set_seconds(Median(seconds));
     kernel->set_run_seconds(Median(run_seconds));
     kernel->set_width(Median(widths));
+    kernel->set_spread(Spread(own));
     // Fewer runs may be that long than there are of all, and are widened by more.
     kernel->set_resolution(
         std::min(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), same), calibration.resolution()));
-    kernel->set_single_resolution(
-        std::min(ResolutionFrom(kernel->seconds(), kernel->run_seconds(), singles), calibration.single_resolution()));
-    covered += kernel->covered();
   }
   v1::DeviceInfo device;
   *device.mutable_calibration() = calibration;
   const auto compare = [&](const PairedRun& run) {
-    return measure::Compare(run.low, run.high, measure::ResolutionOf(device, run.seconds, run.run_seconds, replicas));
+    return measure::Compare(run.ratio, run.low, run.high, measure::ResolutionOf(device, run.seconds, run.run_seconds));
   };
+  int as_same = 0, covered = 0, covered_alone = 0;
   for (const PairedRun& run : same) {
-    if (compare(run) != v1::COMPARISON_SAME) continue;
     v1::CalibrationKernel& kernel = *Find(run.kernel, &calibration);
-    kernel.set_same(kernel.same() + 1);
-    ++as_same;
+    if (compare(run) == v1::COMPARISON_SAME) {
+      kernel.set_same(kernel.same() + 1);
+      ++as_same;
+    }
+    covered_alone += Holds(run.low, run.high) ? 1 : 0;
+    double low = run.low, high = run.high;
+    measure::Widen(run.ratio, ResolutionFrom(kernel.seconds(), kernel.run_seconds(), same, &run), &low, &high);
+    if (Holds(low, high)) {
+      kernel.set_covered(kernel.covered() + 1);
+      ++covered;
+    }
   }
   const int runs = calibration.runs();
   if (runs > 0) {
     calibration.set_same_share(static_cast<double>(as_same) / runs);
     calibration.set_coverage(static_cast<double>(covered) / runs);
+    calibration.set_runs_coverage(static_cast<double>(covered_alone) / runs);
   }
   if (runs < kFewRuns) {
     calibration.add_warnings(
@@ -174,8 +163,7 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
   } else if (ChanceOfAtMost(covered, runs) < kChance) {
     calibration.add_warnings(
         absl::StrFormat("the 95 %% intervals held the truth in %d of %d runs only: times drift here, so read intervals "
-                        "as narrower than "
-                        "they should be; the resolution allows for it",
+                        "as narrower than they should be",
                         covered, runs));
   }
   calibration.set_detection_runs(static_cast<int>(planted.size()));
@@ -196,7 +184,7 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
 
 std::string CalibrationKey(const v1::DeviceInfo& device) {
   return Sha256HexOfParts({absl::StrCat(device.kind()), device.name(), device.arch(), device.uuid(), device.driver(),
-                           device.torch(), kVersion});
+                           device.torch(), kVersion, kMeaning});
 }
 
 std::optional<v1::Calibration> LoadCalibration(const std::string& folder, const std::string& key, std::string* why) {
@@ -208,13 +196,16 @@ std::optional<v1::Calibration> LoadCalibration(const std::string& folder, const 
   }
   const nlohmann::json body = nlohmann::json::parse(*text, nullptr, false);
   v1::Calibration calibration;
-  if (!body.is_object() || !body.contains("calibration") || !body.contains("key") ||
-      !google::protobuf::util::JsonStringToMessage(body["calibration"].dump(), &calibration).ok()) {
+  if (!body.is_object() || !body.contains("calibration") || !body.contains("key")) {
     *why = absl::StrCat(folder, "/", kFile, " is no calibration");
     return std::nullopt;
   }
   if (body["key"] != key) {
     *why = "device, driver, torch or grove have changed since it was calibrated";
+    return std::nullopt;
+  }
+  if (!google::protobuf::util::JsonStringToMessage(body["calibration"].dump(), &calibration).ok()) {
+    *why = absl::StrCat(folder, "/", kFile, " is no calibration");
     return std::nullopt;
   }
   return calibration;
@@ -239,7 +230,6 @@ v1::Calibration Compact(const v1::Calibration& calibration) {
     kept->set_seconds(kernel.seconds());
     kept->set_run_seconds(kernel.run_seconds());
     kept->set_resolution(kernel.resolution());
-    kept->set_single_resolution(kernel.single_resolution());
   }
   compact.clear_warnings();
   return compact;

@@ -1,15 +1,17 @@
 // What a calibration makes of its runs, and the file that keeps it. Pure but for Load and Save.
 //
 // An A/A run times one kernel against itself: both sides the same source, in processes of their own, in alternation, as
-// `grove compare` does it, in one pair of processes or several. From many of them follow
-//   resolution   of a kernel, the smallest r such that 95 % of its runs, and one more, lie within 1 +- r with their
-//                whole interval: such comparisons come out as SAME. Rounded up to two digits, never below
-//                kFinestResolution; few runs widen it by 1.5 / runs. Of calls and runs of some length, the worst of all
-//                kernels that are about as long in both or longer (measure::ResolutionOf); of the device, of all.
-//   coverage     the share of intervals that hold 1, which is true here. Nominal 95 %.
+// `grove compare` does it. From many of them follow
+//   resolution   of a kernel, the larger of two: how far from 1 the next ratio will be with 95 % (Student's t of the
+//                runs, times the root mean square of their logarithms), and the smallest r at which 95 % of its runs,
+//                and one more, are SAME; few runs widen that by 1.5 / runs. Rounded up to two digits, never below
+//                kFinestResolution. Of calls and runs of some length, the worst of all kernels that are about as long
+//                in both or longer (measure::ResolutionOf); of the device, of all.
+//   coverage     the share of intervals that hold 1, which is true here; each widened (measure::Widen) by the
+//   resolution
+//                that the other runs give, as an interval to come will be. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
-// SLOWER at that resolution. What the single pairs of processes said makes a resolution for figures from no more than
-// one. docs/comparing.md derives it.
+// SLOWER at that resolution. docs/comparing.md derives it.
 #pragma once
 
 #include <optional>
@@ -31,10 +33,10 @@ struct PairedRun {
   double seconds = 0;                   // of one call of the slower side, median
   double ratio = 0, low = 0, high = 0;  // rival's time over the candidate's, and its interval
   double run_seconds = 0;               // of one timed run
-  std::vector<v1::ReplicaTiming> each;  // what its pairs of processes said; empty where there was one
 };
 
-double ResolutionOfRuns(const std::vector<PairedRun>& same, double widen = 1);
+// Of one kernel.
+double ResolutionOfRuns(const std::vector<PairedRun>& same);
 
 // Everything but bandwidth, rates, launch and time. Runs without figures are not to be passed.
 v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<PairedRun>& planted, double slowdown);

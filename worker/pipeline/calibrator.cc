@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/measure/comparison.h"
-#include "common/measure/replicas.h"
 #include "worker/pipeline/calibration.h"
 #include "worker/pipeline/calibration_kernels.h"
 
@@ -16,7 +15,7 @@ namespace {
 
 constexpr double kRatesShare = 1.0 / 6;  // of the time
 constexpr int kTrials = 2;               // of the check: the kernels are our own
-// A slowed copy is timed after two of three A/A runs: 20 of them say whether 19 in 20 are found.
+// A slowed copy is timed after two of three A/A runs: 20 and more of them say whether 19 in 20 are found.
 constexpr int kSame = 3, kPlanted = 2;
 // So many runs without figures in a row mean that there will be none.
 constexpr int kMaxFailures = 5;
@@ -29,7 +28,6 @@ class Course {
       : device_(device),
         host_(host),
         runs_(work.runs() > 0 ? work.runs() : kCalibrationRuns),
-        replicas_(measure::ReplicasOf(work)),
         begin_(host.now()),
         time_(work.max_seconds() > 0 ? absl::Seconds(work.max_seconds()) : kCalibrationTime),
         cases_(CalibrationCases(device)) {}
@@ -79,8 +77,6 @@ class Course {
     if (brief) {
       options.set_min_time_seconds(0.05);
       options.set_max_time_seconds(0.1);
-    } else {
-      options.set_replicas(replicas_);
     }
     GROVE_ASSIGN_OR_RETURN(v1::EvaluationResult result, host_.evaluate(work));
     if (host_.cancelled()) return absl::CancelledError("cancelled");
@@ -122,19 +118,15 @@ class Course {
     if (timing == nullptr || !(timing->speedup_low() > 0)) return Failed(result);
     longest_ = std::max(longest_, host_.now() - begin);
     failures_ = 0;
-    runs->push_back({one.name,
-                     std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
-                     timing->speedup(),
-                     timing->speedup_low(),
-                     timing->speedup_high(),
-                     measure::RunSeconds(result.timing(), *timing),
-                     {timing->each_replica().begin(), timing->each_replica().end()}});
+    runs->push_back({one.name, std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
+                     timing->speedup(), timing->speedup_low(), timing->speedup_high(),
+                     measure::RunSeconds(result.timing(), *timing)});
     return absl::OkStatus();
   }
 
   const v1::DeviceKind device_;
   const CalibrationHost& host_;
-  const int runs_, replicas_;
+  const int runs_;
   const absl::Time begin_;
   const absl::Duration time_;
   std::vector<CalibrationCase> cases_;

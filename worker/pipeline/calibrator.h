@@ -11,9 +11,9 @@
 
 namespace grove::worker {
 
-// With 20 planted ones they fit into the time below where one takes 8 s (4 s on an H200 in one pair of processes, 8 in
-// four: docs/results/gpu-h200.md).
-inline constexpr int kCalibrationRuns = 30;
+// Eight of each kernel. With 27 planted ones they fit into the time below where one takes 6 s (4.3 s on an H200:
+// docs/results/gpu-h200.md).
+inline constexpr int kCalibrationRuns = 40;
 inline constexpr absl::Duration kCalibrationTime = absl::Seconds(420);
 inline constexpr double kPlantedSlowdown = 0.02;
 

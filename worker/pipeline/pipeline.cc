@@ -530,8 +530,9 @@ void PipelineImpl::FinishEvaluation(const WorkPtr& work, v1::EvaluationResult ev
   *evaluation.mutable_device() = DeviceOfResult();
   measure::FillComparisons(&evaluation);
   // Once: what is done on behalf of other work becomes its result.
-  if (work->assignment.evaluate().has_rival() && !work->sink) {
-    FinishRival(work->assignment.evaluate().rival(), &evaluation);
+  if (!work->sink) {
+    WidenIntervals(&evaluation);
+    if (work->assignment.evaluate().has_rival()) FinishRival(work->assignment.evaluate().rival(), &evaluation);
   }
   evaluation.set_grove_version(kVersion);
   evaluation.set_problem_sha256(work->problem_sha256);

@@ -6,7 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/hash.h"
+#include "common/measure/comparison.h"
+#include "common/measure/replicas.h"
 
 namespace grove::worker {
 namespace {
@@ -189,6 +192,35 @@ void FinishRival(const v1::Candidate& candidate, v1::EvaluationResult* result) {
           absl::StrCat(result->reason(), "; there is no figure against the rival: ", timing.unavailable()));
     }
   }
+}
+
+void WidenIntervals(v1::EvaluationResult* result) {
+  const v1::BaselineTiming* ranking = measure::Ranking(*result);
+  if (!(result->device().calibration().resolution() > 0) || ranking == nullptr) return;
+  const auto interval = [](double low, double high) { return absl::StrFormat("[%.3g, %.3g]", low, high); };
+  // Declared parameters were tried under the same circumstances as the one that was chosen.
+  for (v1::Combination& one : *result->mutable_combinations()) {
+    double low = one.speedup_low(), high = one.speedup_high();
+    if (!(one.speedup() > 0) || !measure::Widen(one.speedup(), ranking->resolution(), &low, &high)) continue;
+    one.set_reason(
+        absl::StrReplaceAll(one.reason(), {{interval(one.speedup_low(), one.speedup_high()), interval(low, high)}}));
+    one.set_speedup_low(low);
+    one.set_speedup_high(high);
+  }
+  const std::string before = interval(ranking->speedup_low(), ranking->speedup_high());
+  for (v1::BaselineTiming& timing : *result->mutable_timing()->mutable_baselines()) {
+    double low = timing.speedup_low(), high = timing.speedup_high();
+    if (measure::ReplicasOf(timing) > 1 || timing.comparison() == v1::COMPARISON_UNSPECIFIED ||
+        !measure::Widen(timing.speedup(), timing.resolution(), &low, &high)) {
+      continue;
+    }
+    timing.set_runs_low(timing.speedup_low());
+    timing.set_runs_high(timing.speedup_high());
+    timing.set_speedup_low(low);
+    timing.set_speedup_high(high);
+  }
+  result->set_reason(
+      absl::StrReplaceAll(result->reason(), {{before, interval(ranking->speedup_low(), ranking->speedup_high())}}));
 }
 
 absl::StatusOr<v1::Calibration> ParseCalibration(const nlohmann::json& body) {

@@ -83,27 +83,18 @@ metrics::Families WorkerMetrics::Collect() {
 
   const v1::DeviceInfo device = pipeline_.Device();
   const v1::Calibration& calibration = device.calibration();
-  gauge(
-      "grove_device_resolution_ratio",
-      "Relative difference of two times below which kernels count as the same in comparisons made as the calibration's "
-      "were; a default where never calibrated.",
-      measure::ResolutionOf(device, 0, 0, calibration.replicas()));
-  gauge("grove_device_single_resolution_ratio", "The same for figures from one pair of processes.",
+  gauge("grove_device_resolution_ratio",
+        "Relative difference of two times below which kernels count as the same; a default where never calibrated.",
         measure::ResolutionOf(device));
-  metrics::Samples resolutions, singles;
+  metrics::Samples resolutions;
   for (const v1::CalibrationKernel& kernel : calibration.kernels()) {
     if (kernel.resolution() > 0) resolutions.push_back({{{"kernel", kernel.name()}}, kernel.resolution()});
-    if (kernel.single_resolution() > 0) singles.push_back({{{"kernel", kernel.name()}}, kernel.single_resolution()});
   }
   if (!resolutions.empty()) {
     metrics::AddGauge(
         families, "grove_device_kernel_resolution_ratio",
         "The same for calls and runs that are about as long as those of this calibrated kernel, or longer.",
         resolutions);
-  }
-  if (!singles.empty()) {
-    metrics::AddGauge(families, "grove_device_kernel_single_resolution_ratio",
-                      "The same for figures from one pair of processes.", singles);
   }
   gauge("grove_device_calibrated_timestamp_seconds", "When the device was calibrated, in Unix time; 0 = never.",
         static_cast<double>(calibration.time_unix_nanos()) * 1e-9);

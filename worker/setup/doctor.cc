@@ -129,12 +129,10 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     if (python.ok()) calibrated.set_torch(python->torch_version);
     std::string why;
     const auto calibration = LoadCalibration(options.paths.state_dir, CalibrationKey(calibrated), &why);
-    const double single = calibration.has_value() ? calibration->single_resolution() : 0;
     add("device", "calibration", calibration.has_value() ? State::kOk : State::kAbsent,
         calibration.has_value()
-            ? absl::StrFormat(
-                  "kernels are told apart from a difference of %.2g %% on, at worst%s", 100 * calibration->resolution(),
-                  single > 0 ? absl::StrFormat("; from %.2g %% on in one pair of processes", 100 * single) : "")
+            ? absl::StrFormat("kernels are told apart from a difference of %.2g %% on, at worst",
+                              100 * calibration->resolution())
             : absl::StrCat("never calibrated (`grove calibrate`)", why.empty() ? "" : ": ", why, "; differences below ",
                            100 * measure::ResolutionOf(device), " % count as none"));
   }
