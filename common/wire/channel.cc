@@ -152,6 +152,7 @@ std::optional<std::string> Channel::Send(const nlohmann::json& body, std::span<c
       return ready == 0 ? "the other side did not read in time" : ErrnoText("poll", error);
     }
     send_broken_ = true;  // what the other side said before it went can still be received
+    send_refused_ = error != EPIPE && error != ECONNRESET;
     return error == EPIPE || error == ECONNRESET ? "the other side closed the channel" : ErrnoText("sendmsg", error);
   }
   return std::nullopt;

@@ -79,6 +79,8 @@ class Channel {
 
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
+  // The last Send failed for another reason than that the other side is gone or does not read.
+  bool send_refused() const { return send_refused_; }
   UniqueFd TakeFd() { return std::move(fd_); }
   void Close() { fd_.reset(); }
 
@@ -88,6 +90,7 @@ class Channel {
   std::vector<UniqueFd> pending_;  // descriptors received and not yet handed out
   bool broken_ = false;            // nothing can be received any more
   bool send_broken_ = false;       // nothing can be sent any more
+  bool send_refused_ = false;
   std::chrono::nanoseconds spin_{0};
 };
 

@@ -244,6 +244,52 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
         given = self.native(SOFTMAX, SOFTMAX_BODY % "0", dict(QUICK, only_given_inputs=True))["result"]
         assert given["verdict"] == "VERDICT_CORRECT" and list(self.outcomes(given)) == ["GIVEN"], given
 
+    def test_a_sum_that_cancels_is_judged_by_what_rounding_does_to_this_one(self):
+        # In some draws next to nothing is left: what others showed of rounding says nothing there.
+        problem = model("        return torch.dot(a[0], a[1])", "[torch.randn(1024), torch.randn(1024)]")
+        sums = """const float* b = (const float*)args->inputs[1].data; %s t = 0; for (int i = 0; i < %d; ++i) t += %sx[i] * b[i]; y[0] = (float)t;"""
+        options = {"min_time_seconds": 0.3, "max_time_seconds": 0.6, "min_samples": 20, "max_samples": 40}
+        for _ in range(3):
+            for honest in (sums % ("double", 1024, "(double)"), sums % ("float", 1024, "")):
+                result = self.native(problem, honest, options)["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", result
+        assert self.native(problem, sums % ("float", 1023, ""), options)["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_what_stands_for_infinity_is_no_measure_for_the_rest(self):
+        problem = model("        m = torch.arange(1000) % 3 == 0\n        return a[0].masked_fill(m, torch.finfo(torch.float32).min)", "[torch.randn(50, 1000)]")
+        body = "for (long i = 0; i < 50000; ++i) y[i] = i %% 1000 %% 3 == 0 ? %s : %s;"
+        for options in (QUICK, dict(QUICK, skip_timing=True)):
+            assert self.native(problem, body % ("-3.4028234663852886e38f", "x[i]"), options)["result"]["verdict"] == "VERDICT_CORRECT"
+            for mask, rest in (("-3.4028234663852886e38f", "0"), ("-1e9f", "x[i]"), ("-3.4028234663852886e38f", "x[i] * 1.001f")):
+                assert self.native(problem, body % (mask, rest), options)["result"]["verdict"] == "VERDICT_WRONG", (mask, rest)
+
+    def test_numbers_whose_squares_overflow_or_vanish_are_judged(self):
+        for scale in ("1e200", "1e-200"):
+            problem = model(f"        return a[0] * 3.7 * {scale}", "[torch.randn(50, 100, dtype=torch.float64)]")
+            body = "const double* v = (const double*)args->inputs[0].data; double* w = (double*)args->outputs[0].data; for (long i = 0; i < 5000; ++i) w[i] = %s;"
+            for line, verdict in ((f"v[i] * 3.7 * {scale}", "CORRECT"), (f"v[i] * 7.4 * {scale}", "WRONG"), ("0", "WRONG"), (f"(float)v[i] * 3.7 * {scale}", "WRONG")):
+                assert self.native(problem, body % line)["result"]["verdict"] == "VERDICT_" + verdict, (scale, line)
+
+    def test_small_results_of_an_honest_formula_may_be_lost_on_values_that_the_problem_does_not_give(self):
+        problem = model("        return torch.sigmoid(a[0])", "[torch.randn(64, 500)]")
+        for line, verdict in (("0.5f * (1 + tanhf(0.5f * x[i]))", "CORRECT"), ("x[i] < -2 ? 0 : 1 / (1 + expf(-x[i]))", "WRONG")):
+            assert self.native(problem, "for (long i = 0; i < 32000; ++i) y[i] = %s;" % line)["result"]["verdict"] == "VERDICT_" + verdict, line
+
+    def test_who_is_slow_leaves_no_time_out(self):
+        # Right on the problem's own values, and so slow once that no time would be left for others.
+        answer = self.native(SOFTMAX, "static int calls = 0; if (++calls == 6) usleep(8000000); float one = 1; (void)one;" + SOFTMAX_BODY % "0",
+                             dict(QUICK, limits={"run_wall_seconds": 40, "call_wall_seconds": 20}))
+        assert answer["result"]["verdict"] == "VERDICT_WRONG", answer["result"]
+
+    def test_rows_left_out_beside_others_that_are_off_by_what_is_allowed_are_found_in_timed_runs(self):
+        # Errors of the large rows that are just right hide nothing of the small ones.
+        problem = model("        return a[0] * 2", "[torch.randn(64, 256) * torch.where(torch.arange(64) % 8 == 0, 1.0, 1e-4).unsqueeze(1)]")
+        body = """static int calls = 0; ++calls;
+for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i % 8 == 0 ? x[i * 256 + j] * 2 * (j % 2 ? 1 + 2e-7f : 1 - 2e-7f) : calls > 9 + CHEAT ? 0 : x[i * 256 + j] * 2;"""
+        options = {"min_time_seconds": 0.5, "max_time_seconds": 1, "min_samples": 20}
+        assert self.native(problem, body.replace("CHEAT", "(1 << 30)"), options)["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(problem, body.replace("CHEAT", "0"), options)["result"]["verdict"] == "VERDICT_WRONG"
+
     def test_variance_in_one_pass_is_wrong_on_shifted_values_alone(self):
         result = self.native(LAYERNORM, ONE_PASS, dict(QUICK, distributions=["INPUT_DISTRIBUTION_SHIFTED"]))["result"]
         assert result["verdict"] == "VERDICT_WRONG" and "0.1 + 1000" in result["reason"], result

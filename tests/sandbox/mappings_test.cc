@@ -2,10 +2,15 @@
 
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 namespace grove::sandbox {
 namespace {
@@ -47,6 +52,59 @@ TEST_CASE("In smaps a file's code with pages of its own is told from one that is
   CHECK_FALSE(ranges[0].code.changed);
   CHECK(ranges[1].code.changed);
   CHECK_FALSE(ranges[2].code.changed);  // it has no file that it could differ from
+}
+
+TEST_CASE("In smaps the kernel's own code that was written to is code of no file", "[mappings]") {
+  const std::string vdso = "7ffd000-7fff000 r-xp 00000000 00:00 0      [vdso]\nSize: 8 kB\n";
+  const std::string next = "7fff000-8000000 r--p 00000000 00:00 0      [vvar]\nAnonymous:             4 kB\n";
+  CHECK(ParseMappings(vdso + "Anonymous:             0 kB\n" + next).empty());
+  const std::vector<CodeRange> ranges = ParseMappings(vdso + "Anonymous:             4 kB\n" + next);
+  REQUIRE(ranges.size() == 1);
+  CHECK(ranges[0].begin == 0x7ffd000);
+  CHECK(ranges[0].end == 0x7fff000);
+  CHECK(ranges[0].code == MappedCode{"[anonymous]", {makedev(0, 0), 0}, false});
+  // Once for each mapping, and whatever stands before it is as it was.
+  const std::string file = "55d1-55d2 r-xp 00001000 fd:00 2      /usr/lib/a.so\nAnonymous:             0 kB\n";
+  const std::vector<CodeRange> both =
+      ParseMappings(file + vdso + "Anonymous:             8 kB\nAnonymous:             8 kB\n");
+  REQUIRE(both.size() == 2);
+  CHECK_FALSE(both[0].code.changed);
+}
+
+TEST_CASE("Code that a process wrote into the kernel's pages is seen", "[mappings]") {
+  uint64_t begin = 0, end = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("[vdso]") != std::string::npos) sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64, &begin, &end);
+  }
+  int ends[2], ready[2];
+  REQUIRE(pipe(ends) == 0);
+  REQUIRE(pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char answer = 'n', byte = 0;
+    void* code = reinterpret_cast<void*>(begin);  // as a whole: it cannot be split
+    if (begin != 0 && mprotect(code, end - begin, PROT_READ | PROT_WRITE | PROT_EXEC) == 0) {
+      auto* last = reinterpret_cast<volatile unsigned char*>(end - 1);
+      *last = *last;
+      if (mprotect(code, end - begin, PROT_READ | PROT_EXEC) == 0) answer = 'y';
+    }
+    (void)!write(ready[1], &answer, 1);
+    close(ends[1]);
+    (void)!read(ends[0], &byte, 1);
+    _exit(0);
+  }
+  char answer = 0;
+  CHECK(read(ready[0], &answer, 1) == 1);
+  const CodeSet own = ExecutableMappings({getpid()}, true), seen = ExecutableMappings({child}, true);
+  for (int fd : {ends[0], ends[1], ready[0], ready[1]}) close(fd);
+  waitpid(child, nullptr, 0);
+  CHECK(Find(own, "[anonymous]") == nullptr);
+  if (answer != 'y') {
+    WARN("this kernel lets nobody write there");
+    return;
+  }
+  CHECK(Find(seen, "[anonymous]") != nullptr);
 }
 
 TEST_CASE("A process cannot hide the code that it maps", "[mappings]") {

@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "worker/sandbox/limits.h"
 #include "worker/sandbox/self_test.h"
 #include "worker/sandbox/spawn.h"
 
@@ -631,11 +633,61 @@ TEST_CASE("Inodes and open files are bounded as well as bytes", "[sandbox][limit
     CHECK(e.kind == Ending::Kind::kExited);
     CHECK(e.exit_code == 24);  // EMFILE
   }
+  SECTION("descriptors under way, of which the judge may send more than candidates can leave") {
+    // Counted per user of the machine, whoever sent them.
+    auto flood = SandboxedProcess::Start(Host(), Spec({"flight", "1000000", "/tmp/full"}));
+    REQUIRE(flood.ok());
+    while (!(*flood)->ReadTmpFile("full", 1).ok()) REQUIRE_FALSE((*flood)->WaitFor(absl::Milliseconds(10)));
+    CHECK(Run(Spec({"flight", "1"})).exit_code == 109);  // ETOOMANYREFS
+    SandboxSpec judge = Spec({"flight", "16"});
+    judge.descriptors = kJudgeDescriptors;
+    CHECK(Run(std::move(judge)).exit_code == 0);
+    CHECK_FALSE((*flood)->Ended());
+  }
   SECTION("timers, which run on while the program stands still") {
     const Ending e = Run(Spec({"timers"}));
     CHECK(e.kind == Ending::Kind::kExited);
     CHECK(e.exit_code == 11);  // EAGAIN
   }
+}
+
+// The worker of the next test, in a process of its own.
+TEST_CASE("A worker tells of its limit of descriptors and of those it gives", "[.descriptors]") {
+  const auto host = Host();
+  rlimit own{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &own) == 0);
+  printf("limits %d", static_cast<int>(own.rlim_cur));
+  for (int wanted : {kDescriptors, kJudgeDescriptors}) {
+    SandboxSpec spec = Shell("ulimit -n; ulimit -Hn");
+    spec.descriptors = wanted;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(Run(std::move(spec)).out, '\n'))) {
+      printf(" %s", line.c_str());
+    }
+  }
+  printf("end\n");
+}
+
+TEST_CASE("A worker has as many descriptors as its judges, candidates a fourth", "[sandbox][limits]") {
+  const auto limits = [](const std::string& own) {
+    FILE* worker =
+        popen(("ulimit -Sn 512; ulimit -Hn " + own + "; exec /proc/$PPID/exe '[.descriptors]'").c_str(), "r");
+    REQUIRE(worker != nullptr);
+    std::string text;
+    char line[256];
+    while (fgets(line, sizeof(line), worker) != nullptr) {
+      if (std::string(line).rfind("limits ", 0) == 0) text = line;
+    }
+    pclose(worker);
+    return text;
+  };
+  const int judge = kJudgeDescriptors, candidate = kDescriptors;
+  rlimit own{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &own) == 0);
+  if (own.rlim_max >= static_cast<rlim_t>(judge)) {
+    CHECK(limits(absl::StrCat(judge)) ==
+          absl::StrCat("limits ", judge, " ", candidate, " ", candidate, "  ", judge, " ", judge, " end\n"));
+  }
+  CHECK(limits("2048") == "limits 2048 512 512  2048 2048 end\n");
 }
 
 TEST_CASE("Many sandboxes at once from many threads all end as they should", "[sandbox]") {

@@ -54,6 +54,10 @@ class Check {
   // Whether elements were let through that are beyond the limit (Comparison::excused).
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               int trial);
+  // The same; where `expected` was not evaluated in float64 and for nudged inputs, what is known of rounding is of
+  // another draw, and condemns nobody: this draw's own evaluations, of `leaves`, are made then and decide.
+  bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
+                    const Expected& expected, const std::vector<Leaf>& leaves, int trial);
 
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }
@@ -75,6 +79,8 @@ class Check {
   // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
   void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
   void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
+  // Of outputs of few elements: the root mean square of the responses to several nudges in place of the one.
+  void NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
   std::vector<double> MeanJumps(const Expected& expected, bool given);
   // One draw on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
@@ -106,7 +112,8 @@ class Check {
   double worst_allowed_ = 0;
   double error_found_ = 0, error_same_ = 0, condition_ = 1, reference_noise_ = 0;  // on the values given
   bool given_finite_ = true;
-  Outcome* current_;  // the distribution that is tried now
+  double foreign_wall_ = 0;  // seconds that the candidate took for its calls on other distributions
+  Outcome* current_;         // the distribution that is tried now
   std::vector<Outcome> outcomes_;
   Rule verify_rule_;
   Random secret_;

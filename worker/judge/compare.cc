@@ -216,6 +216,9 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   limits.block = rule.reduced > 0 ? 0 : kBlockFactor * (constants.rounding + work);
   limits.block_floor = limits.rms / 16;
   limits.tiny = TinyOf(type);
+  // On values that the problem does not give small results come of large numbers that nearly cancel (a sigmoid by a
+  // hyperbolic tangent): what the work's own rounding makes of the largest says nothing of the smallest.
+  limits.outlier_floor = rule.any_order ? work * output_rms : 0;
   limits.relative_bound = rule.reduced > 0 ? kReducedBound : kRelativeBound;
   limits.jumps = noise.unstable > 0 ? JumpsAllowed(type, reduction, noise.unstable, rule) : 0;
   // Elements near zero are off relative to themselves in honest results too: where values are spread about zero with a

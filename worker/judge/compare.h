@@ -160,6 +160,7 @@ struct ScaledThresholds {
   double outliers;        // share of elements
   double relative_bound;  // criterion 3 counts what is off by more than this of itself
   double tiny;            // and is no smaller than this
+  double outlier_floor;   // absolute: errors below are not counted there
   double block;        // criterion 4: times the block's magnitude or response, whichever is larger; 0 = not looked at
   double block_floor;  // absolute: errors below are nobody's
   double jumps;        // elements that may be beyond the limit because they jump

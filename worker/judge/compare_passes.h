@@ -102,7 +102,10 @@ GROVE_ANYWHERE inline void TallyError(std::int64_t i, const ComparedElement& ele
   if (pass.has_high && std::isfinite(element.high)) expected = element.high;
   double error = std::fabs(got - expected);
   tally->squares += error * error;
-  if (error > limits.relative_bound * std::fabs(expected) && std::fabs(expected) >= limits.tiny) ++tally->outliers;
+  if (error > limits.relative_bound * std::fabs(expected) && std::fabs(expected) >= limits.tiny &&
+      error > limits.outlier_floor) {
+    ++tally->outliers;
+  }
   double allowed = limits.element + limits.slack * std::fabs(expected);
   if (error > allowed) {
     ++tally->beyond;

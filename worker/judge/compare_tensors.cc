@@ -67,6 +67,33 @@ bool Single(const at::Tensor& reference) {
   return !whole;
 }
 
+// What stands for infinity (a mask filled with the least number of its type) is one in all of them: it has to be met,
+// and is no measure for the other elements. A float64 evaluation has the least number of its own type there.
+void MakeInfinite(ComparedTensors* tensors) {
+  const at::Tensor reference = tensors->reference;
+  if (reference.is_complex()) return;
+  const at::Tensor there = reference.abs().ge(Extreme(reference.scalar_type())).logical_and_(at::isfinite(reference));
+  if (Count(there) == 0) return;
+  const at::Tensor infinite = reference.sign().to(at::kDouble) * std::numeric_limits<double>::infinity();
+  const auto put = [&](at::Tensor* tensor, const at::Tensor& where) {
+    if (!tensor->defined() || tensor->sizes() != reference.sizes()) return;
+    *tensor = at::where(where, infinite.to(tensor->scalar_type()), *tensor);
+  };
+  if (tensors->got.defined()) put(&tensors->got, there.logical_and(tensors->got.eq(reference)));
+  for (at::Tensor* tensor : {&tensors->reference, &tensors->high, &tensors->nudged, &tensors->wide}) put(tensor, there);
+}
+
+// Squares of float64 overflow from some 1e154 on, and vanish below 1e-162: a power of two that brings the largest near
+// 1. 1 where none is needed.
+double ScaleOf(const at::Tensor& reference) {
+  if (reference.scalar_type() != at::kDouble) return 1;
+  constexpr double kLarge = 1e140, kSmall = 1e-120;
+  const at::Tensor sizes = reference.abs();
+  const double largest = sizes.masked_fill(at::isfinite(sizes).logical_not(), 0).max().item<double>();
+  if (!(largest > 0) || (largest < kLarge && largest > kSmall)) return 1;
+  return std::ldexp(1.0, std::min(-std::ilogb(largest), 1000));
+}
+
 Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
   const at::Tensor reference = tensors.reference.cpu().contiguous();
@@ -202,11 +229,36 @@ double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::T
   return static_cast<double>(jumps);
 }
 
-Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {
-  if (tensors.reference.is_cuda() && tensors.reference.numel() > kHostElements && Fractions(tensors.reference)) {
-    return CompareOnDevice(tensors, rule);
+double Extreme(at::ScalarType type) {
+  switch (at::isComplexType(type) ? at::toRealValueType(type) : type) {
+    case at::kHalf:
+      return 65504;
+    case at::kBFloat16:
+      return 0x1.fep127;
+    case at::kFloat:
+      return static_cast<double>(std::numeric_limits<float>::max());
+    default:
+      return std::numeric_limits<double>::max();
   }
-  return CompareOnHost(tensors, rule);
+}
+
+Comparison CompareTensors(const ComparedTensors& given, const Rule& rule) {
+  ComparedTensors tensors = given;
+  const bool fractions = Fractions(tensors.reference) && tensors.reference.numel() > 0;
+  if (fractions) MakeInfinite(&tensors);
+  const double scale = fractions && rule.mode == RuleMode::kScaled ? ScaleOf(tensors.reference) : 1;
+  if (scale != 1) {
+    for (at::Tensor* tensor : {&tensors.got, &tensors.reference, &tensors.high, &tensors.nudged, &tensors.wide}) {
+      if (tensor->defined()) *tensor = *tensor * scale;
+    }
+  }
+  const bool on_device = tensors.reference.is_cuda() && tensors.reference.numel() > kHostElements && fractions;
+  Comparison compared = on_device ? CompareOnDevice(tensors, rule) : CompareOnHost(tensors, rule);
+  for (double* figure :
+       {&compared.expected, &compared.got, &compared.error, &compared.allowed, &compared.max_abs_error}) {
+    *figure /= scale;
+  }
+  return compared;
 }
 
 bool AllFinite(const std::vector<at::Tensor>& tensors) {

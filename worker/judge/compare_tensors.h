@@ -22,6 +22,9 @@ struct ComparedTensors {
   int turns = 0;         // undefined, `nudged` is the only one
 };
 
+// The largest number of a floating-point or complex type: what programs write where they mean infinity.
+double Extreme(at::ScalarType type);
+
 // Whether its values are steps (an exact type, or a fraction that few values occur of): an element then jumps when
 // rounding takes it over a threshold, and jumps are so rare that only a larger nudge counts them.
 bool Stepped(const at::Tensor& output);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include "worker/judge/observation.h"
 
@@ -148,6 +149,8 @@ void Conversation::Fail(const json& body) const {
 void Conversation::Send(const json& body, std::span<const int> fds) {
   auto error = channel_.Send(body, fds, std::chrono::seconds(10));
   if (!error) return;
+  // (All processes of a user together may have so many descriptors on their way.)
+  if (channel_.send_refused()) throw std::runtime_error("the candidate could not be asked: " + *error);
   // A candidate that failed has said why before it went.
   ReceiveWithin("nothing", 1.0, "call_wall_seconds", limits_.call_wall);
 }
@@ -234,7 +237,12 @@ Conversation::Span Conversation::Ask(const json& request, std::size_t calls, con
 }
 
 double Conversation::Took(const Span& span) {
-  if (holding_) HoldStill();
+  stopping_ = 0;
+  if (holding_ && !held_) {
+    const auto begin = Clock::now();
+    HoldStill();
+    stopping_ = Since(begin);
+  }
   const auto begin = held_ && let_go_ >= span.begin && let_go_ <= span.end ? let_go_ : span.begin;
   return std::chrono::duration<double>(span.end - begin).count();
 }

@@ -74,6 +74,8 @@ class Conversation {
   // ahead of the question, finished after the answer, or be in the reference's way.
   void HoldBetweenRuns(bool on);
   bool can_hold() const { return static_cast<bool>(hold_); }
+  // Seconds that it took to stand still after the last timed run. The kernel finishes what a process has asked of it.
+  double stopping() const { return stopping_; }
   // The processor on which the candidate answered last, by its own words; -1 where it has not said.
   int processor() const { return processor_; }
 
@@ -103,7 +105,8 @@ class Conversation {
   std::function<void()> look_;
   std::chrono::steady_clock::time_point deadline_;
   std::string stage_ = "load";
-  bool holding_ = false, held_ = false;           // between runs it is held; it stands now
+  bool holding_ = false, held_ = false;  // between runs it is held; it stands now
+  double stopping_ = 0;
   std::chrono::steady_clock::time_point let_go_;  // the last time, as the worker says
   int processor_ = -1;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -171,6 +172,7 @@ class Evaluator {
         arena_.Add(timed_slots_, 0, leaves, outputs);
         if (opponent_ != nullptr) opponent_->arena().Add(timed_slots_, 0, leaves, outputs);
         if (!settings_.skip_timing) values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_);
+        if (values_ != nullptr && RuleIsCoarse(outputs)) values_->DrawAlways();
         check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits_);
         if (varied_.reference != nullptr) check_->ParametersVaried();
       } else {
@@ -193,6 +195,23 @@ class Evaluator {
     if (candidate_ != nullptr)
       candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     arena_.Open(&conversation_, open);
+  }
+
+  // Whether what was seen of an earlier draw, times the mean of the factors (Values), may be within what the rule
+  // allows: over the terms of a sum they average out.
+  bool RuleIsCoarse(const std::vector<at::Tensor>& outputs) const {
+    constexpr double kSpread = 1.0 / 32 / 3.46;  // of a factor: uniform in [31/32, 1)
+    constexpr double kTimes = 4;                 // what the rule allows, at least
+    if (problem_.reduction < 2) return false;
+    double allowed = settings_.reduced;
+    if (settings_.rule && settings_.rule->mode == RuleMode::kAbsoluteRelative) {
+      allowed = std::max(allowed, settings_.rule->atol + settings_.rule->rtol);
+    }
+    for (const at::Tensor& output : outputs) {
+      if (output.scalar_type() == at::kBFloat16) allowed = std::max(allowed, 0x1p-8);
+      if (output.scalar_type() == at::kHalf) allowed = std::max(allowed, 0x1p-11);
+    }
+    return kSpread / std::sqrt(problem_.reduction) <= kTimes * allowed;
   }
 
   std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves) {

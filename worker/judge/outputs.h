@@ -8,6 +8,7 @@
 
 #include "worker/judge/check.h"
 #include "worker/judge/compare_gpu.h"
+#include "worker/judge/random.h"
 #include "worker/judge/side.h"
 
 namespace grove::judge {
@@ -26,12 +27,14 @@ class Outputs {
   // Counts what was expected and excused in one set. Throws the Verdict when it is too much over all sets: a few
   // elements of every output might be excused, and no honest program has as many in each.
   void CountJumps(bool verified);
-  bool VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected);
+  // `whole`: by this draw's own evaluation in float64, with all criteria.
+  bool VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected, bool whole);
 
   LoadedProblem& problem_;
   Check& check_;
   Values& values_;
   const bool cuda_;
+  Random random_ = Random::Secret();
   // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
   // would be an excuse for all others.
   std::vector<RowError> passed_;

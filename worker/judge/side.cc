@@ -21,6 +21,8 @@ double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 constexpr double kMoreStoring = 1.25;
 // So may the inputs, and a moment for what else the judge's host does.
 constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
+// And standing still: a busy machine takes its time.
+constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
 // By which asking may have become dearer since then: of itself, seconds, and of a run.
 constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
 
@@ -167,7 +169,9 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
 
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
-  const double late = ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0;
+  // What a process asked of the kernel goes on after its answer, until it stands.
+  const double late = (ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0) +
+                      std::max(0.0, conversation_.stopping() - kMoreStopping * stopping_ - kMoreStoppingOnce);
   if (!python_) return late;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
@@ -194,7 +198,7 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   like_ = calls;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
-  std::vector<double> empty, few, twice;
+  std::vector<double> empty, few, twice, stopping;
   const auto practise = [&](std::size_t count) {
     between();
     MakeReady({});
@@ -207,7 +211,9 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
     empty.push_back(AskForNothing());
     few.push_back(practise(kFew));
     twice.push_back(practise(2 * kFew));
+    stopping.push_back(conversation_.stopping());
   }
+  stopping_ = Median(stopping);
   empty_before_ = Median(empty);
   asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
   if (python_) LearnStoring(between);
@@ -219,7 +225,8 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   asking_ = empty_before_ + std::clamp(beyond, 0.0, std::max(Median(few) - empty_before_, 0.0));
 }
 
-// What it takes to give so many sets their inputs and to flush the cache, while nothing of this candidate can be queued.
+// What it takes to give so many sets their inputs and to flush the cache, while nothing of this candidate can be
+// queued.
 void CandidateSide::LearnHanding() {
   constexpr int kTimes = 3;
   constexpr std::size_t kLess = 4, kFew = 16;  // some of the sets say what each takes

@@ -139,6 +139,7 @@ class CandidateSide : public Side {
   double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
   double empty_before_ = 0;
   double asking_error_ = 0;                 // of the two
+  double stopping_ = 0;                     // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
   std::size_t like_ = 0;

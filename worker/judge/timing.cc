@@ -47,10 +47,11 @@ constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spe
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr std::chrono::milliseconds kWatchPeriod{5};
 constexpr char kContradicts[] = "the time that the candidate claims contradicts the judge's clock";
-// A call by itself may take this many times a call in a run of so many and more, and of what asking costs a share, and
-// a moment: processes and clocks that have rested, code and weights in no cache.
-constexpr double kMoreAlone = 3, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
-constexpr std::size_t kFewCalls = 4;
+// A call by itself may take twice what a call in a run of so many and more does, for there what the host does for one
+// is done while the device works on another, and of what asking costs a share, and a moment: processes and clocks that
+// have rested, code and weights in no cache.
+constexpr double kMoreAlone = 2, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
+constexpr std::size_t kFewCalls = 3;
 constexpr double kNormal95 = 1.96;     // standard errors to either side of an estimate hold the truth in 95 %
 constexpr double kVerifyShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
 constexpr double kLongest = 20;        // times max_time, for min_samples
@@ -271,6 +272,7 @@ double Timing::ProbeCandidate() {
     const Sets sets = Pick(count);
     values_.Refill(sets);
     TimeCandidate(sets);
+    values_.Refill(sets);  // what it has seen a moment ago says nothing of its speed
     const double run = TimeCandidate(sets), seconds = std::max(run - candidate_.Asking(Median(empty_), 0, run), 1e-7);
     if (count == Most() || seconds >= span_ / 4) return seconds / static_cast<double>(count);
     count = std::min(count * 8, Most());

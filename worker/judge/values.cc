@@ -123,8 +123,11 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
     // What is the same in every draw (a mask, a table) may be so in every set.
     fresh_ = fresh_ || (!manners_[i].varied && !a.tensor.equal(b.tensor));
   }
+  // D A D tells D on its diagonal, and what was seen of A then gives the answer.
+  const bool told =
+      std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
   // (Where draws are always the same, another one would be no newer.)
-  fresh_ = fresh_ || (!*same_draws_ && (ManyTerms() || SameForVaried(one)));
+  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || SameForVaried(one)));
   if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
 }
 

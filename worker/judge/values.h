@@ -30,6 +30,9 @@ class Values {
   // Queued on the device.
   void Refill(const std::vector<std::size_t>& sets);
 
+  // Every set is a new draw, where that can be. Before the first Refill.
+  void DrawAlways() { always_ = true; }
+
   // How many sets a run should have, so that drawing them does not take too long. Known after the first Refill.
   std::size_t most_sets() const { return most_sets_; }
   // Seconds spent on draws that had to be made, which are not the candidate's.
@@ -68,7 +71,7 @@ class Values {
   };
   std::vector<Manner> manners_;
   std::optional<bool> same_draws_;
-  bool fresh_ = false, repeated_ = false;
+  bool always_ = false, fresh_ = false, repeated_ = false;
   double fresh_spent_ = 0;
   std::size_t most_sets_ = SIZE_MAX;
   std::vector<std::vector<Leaf>> pool_;

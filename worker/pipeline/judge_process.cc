@@ -65,6 +65,9 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
   spec.bounds.processes = kProcesses;
   spec.bounds.disk_bytes = kDiskBytes;
   spec.bounds.output_bytes = kOutputBytes;
+  // More than candidates have: all of a user share what is on its way between processes, and each may fill its own
+  // part.
+  spec.descriptors = sandbox::kJudgeDescriptors;
   spec.names = {"judge_wall_seconds", "judge_cpu_seconds", "judge_memory_bytes",
                 "judge_processes",    "judge_disk_bytes",  "judge_output_bytes"};
   spec.tick = absl::Milliseconds(200);

@@ -32,6 +32,12 @@ inline constexpr int64_t kDiskBytes = int64_t{512} << 20;
 inline constexpr int64_t kOutputBytes = int64_t{4} << 20;
 // What of it is kept for reports: the beginning and the end.
 inline constexpr int64_t kKeptOutputBytes = int64_t{64} << 10;
+// RLIMIT_NOFILE. CUDA and torch keep some hundred open. Each process has so many, and closing them all delays its end.
+inline constexpr int kDescriptors = 4096;
+// The judge's, which sends some: the kernel refuses whoever has a limit below the number of his user's that were sent
+// and not received yet, and all sandboxes of a machine are one user's. Candidates can get that number to their own
+// limit (and 253 more for each thread that sends at the same moment), so the judge's is well above.
+inline constexpr int kJudgeDescriptors = 4 * kDescriptors;
 
 // Every field set. Memory is half of the machine's, at most 16 GiB and at least 1 GiB; CPU time is the wall time on
 // every hardware thread that may be used.

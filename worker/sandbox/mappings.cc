@@ -4,6 +4,8 @@
 #include <sys/sysmacros.h>
 
 #include <charconv>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
@@ -54,14 +56,18 @@ FileIdentity IdentityOf(int fd) {
 
 std::vector<CodeRange> ParseMappings(std::string_view text) {
   std::vector<CodeRange> ranges;
-  bool listed = false;  // the mapping whose lines these are is in `ranges`
+  bool listed = false;               // the mapping whose lines these are is in `ranges`
+  std::optional<CodeRange> kernels;  // or it is the kernel's own, listed once it turns out to have been written to
   while (!text.empty()) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     constexpr std::string_view kAnonymous = "Anonymous:";
     if (line.substr(0, kAnonymous.size()) == kAnonymous) {
-      if (listed && line.find_first_of("123456789") != std::string_view::npos) {
+      if (line.find_first_of("123456789") == std::string_view::npos) continue;
+      if (kernels.has_value()) {
+        ranges.push_back(*std::exchange(kernels, std::nullopt));
+      } else if (listed) {
         MappedCode& code = ranges.back().code;
         code.changed = code.path != "[anonymous]";
       }
@@ -71,10 +77,17 @@ std::vector<CodeRange> ParseMappings(std::string_view text) {
     std::string_view permissions;
     if (!ParseHeader(line, &permissions, &range)) continue;
     std::string& path = range.code.path;
-    listed = permissions[2] == 'x' && path != "[vdso]" && path != "[vsyscall]" && path != "[uprobes]";
+    const bool code = permissions[2] == 'x';
+    const bool own = path == "[vdso]" || path == "[vsyscall]" || path == "[uprobes]";
+    listed = code && !own;
     // Code on a heap or a stack, or in memory to which its owner gave a name ("[anon:x]"), is no file's either.
     if (path.front() == '[') path = "[anonymous]";
-    if (listed) ranges.push_back(std::move(range));
+    kernels.reset();
+    if (listed) {
+      ranges.push_back(std::move(range));
+    } else if (code) {
+      kernels = std::move(range);
+    }
   }
   return ranges;
 }

@@ -54,7 +54,8 @@ CodeSet ExecutableMappings(const std::vector<pid_t>& pids, bool changes = false)
 // Of one process, by address.
 std::vector<CodeRange> CodeRanges(pid_t pid);
 
-// The parser of one maps or smaps file.
+// The parser of one maps or smaps file. The kernel's own code ([vdso] and its like) is left out, unless smaps says that
+// pages of it were written to: then it is "[anonymous]".
 std::vector<CodeRange> ParseMappings(std::string_view text);
 
 }  // namespace grove::sandbox

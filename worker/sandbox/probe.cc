@@ -11,8 +11,12 @@
 //   grove-sandbox-probe signal N           ends itself by a signal
 //   grove-sandbox-probe exit N
 //   grove-sandbox-probe timers             makes POSIX timers, at most 100; its exit code is the error that ended it
+//   grove-sandbox-probe descriptors        opens as many as it may; its exit code is the error that ended it
+//   grove-sandbox-probe flight N [PATH]    sends N descriptors that nobody receives; its exit code is the error that
+//                                          ended it, or with a path: makes that file then and waits for ever
 //   grove-sandbox-probe orphan             leaves a grandchild in a session of its own, which ignores signals, and
-//   exits 0 grove-sandbox-probe fds                lists its descriptors
+//                                          exits 0
+//   grove-sandbox-probe fds                lists its descriptors
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -127,6 +131,19 @@ void Deny(int host_pid) {
   Expect("seccomp", "mount", EPERM, [&] { return mount("none", "/tmp", "tmpfs", 0, nullptr); });
   Expect("seccomp", "bpf", EPERM, [&] { return syscall(SYS_bpf, 0, nullptr, 0); });
   Expect("seccomp", "io_uring_setup", EPERM, [&] { return syscall(SYS_io_uring_setup, 1, nullptr); });
+  unsigned long slots = 0;
+  Expect("seccomp", "io_setup", EPERM, [&] { return syscall(SYS_io_setup, 1, &slots); });
+  Expect("seccomp", "io_submit", EPERM, [&] { return syscall(SYS_io_submit, slots, 0, nullptr); });
+  Expect("seccomp", "io_getevents", EPERM, [&] { return syscall(SYS_io_getevents, slots, 0, 0, nullptr, nullptr); });
+  Expect("seccomp", "io_pgetevents", EPERM,
+         [&] { return syscall(SYS_io_pgetevents, slots, 0, 0, nullptr, nullptr, nullptr); });
+  Expect("seccomp", "io_cancel", EPERM, [&] { return syscall(SYS_io_cancel, slots, nullptr, nullptr); });
+  Expect("seccomp", "io_destroy", EPERM, [&] { return syscall(SYS_io_destroy, slots); });
+#ifdef SYS_inotify_init
+  Expect("seccomp", "inotify_init", EPERM, [&] { return syscall(SYS_inotify_init); });
+#endif
+  Expect("seccomp", "inotify_init1", EPERM, [&] { return syscall(SYS_inotify_init1, 0); });
+  Expect("seccomp", "fanotify_init", EPERM, [&] { return syscall(SYS_fanotify_init, -1, 0); });
   Expect("seccomp", "userfaultfd", EPERM, [&] { return syscall(SYS_userfaultfd, 0); });
   Expect("seccomp", "perf_event_open", EPERM, [&] { return syscall(SYS_perf_event_open, nullptr, 0, -1, -1, 0); });
   Expect("seccomp", "keyctl", EPERM,
@@ -159,6 +176,41 @@ int Memory(size_t bytes) {
     char* p = static_cast<char*>(mmap(nullptr, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (p == MAP_FAILED) return 3;
     memset(p, 0x5A, step);
+  }
+  return 0;
+}
+
+// One file's descriptor, `copies` times in one message. The error, 0 = none.
+int Send(int socket, int copies) {
+  int files[250];
+  for (int& file : files) file = 0;
+  char byte = 0;
+  iovec part = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(files))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(sizeof(int) * copies);
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int) * copies);
+  memcpy(CMSG_DATA(rights), files, sizeof(int) * copies);
+  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+// Sends descriptors that nobody receives, until it may send no more or has sent so many. The error that ended it.
+int Flight(int count) {
+  int ends[2];
+  for (int sent = 0; sent < count;) {
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) != 0) return errno;
+    for (int error = 0; error == 0 && sent < count;) {
+      const int copies = count - sent < 250 ? count - sent : 250;
+      error = Send(ends[0], copies);
+      if (error == 0) sent += copies;
+      if (error != 0 && error != EAGAIN) return error;
+    }
   }
   return 0;
 }
@@ -228,6 +280,12 @@ int main(int argc, char** argv) {
     while (dup(0) >= 0) {
     }
     return errno;
+  }
+  if (strcmp(what, "flight") == 0) {
+    const int error = Flight(atoi(value));
+    if (argc <= 3) return error;
+    close(open(argv[3], O_WRONLY | O_CREAT, 0600));
+    for (;;) pause();
   }
   if (strcmp(what, "timers") == 0) {
     for (int i = 0; i < 100; ++i) {

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -53,9 +54,6 @@ constexpr absl::Duration kReapGrace = absl::Seconds(1);
 // so that it cannot fill and empty the rest of a few hundred MiB between two looks.
 constexpr double kFilling = 0.2;
 constexpr absl::Duration kFillingTick = absl::Milliseconds(4);
-
-// CUDA and torch keep some hundred open. Each process has so many, and closing them all delays its end.
-constexpr rlim_t kDescriptors = 4096;
 
 // Each POSIX timer takes one. Interval timers whose signal is ignored go on in the processor's interrupts while their
 // process stands still: 100,000 of them, armed on one core, slowed a reference to a third. 32 at most a jiffy apart
@@ -399,6 +397,18 @@ std::string FindOnPath(const std::string& name) {
   return "";
 }
 
+// This process's limit of descriptors becomes kJudgeDescriptors where it is less. What it is then, at most that.
+int RaiseDescriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kJudgeDescriptors;
+  const rlim_t wanted = std::min<rlim_t>(kJudgeDescriptors, limit.rlim_max);
+  if (limit.rlim_cur < wanted) {
+    limit.rlim_cur = wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return static_cast<int>(wanted);
+}
+
 }  // namespace
 
 std::string SignalName(int signal) {
@@ -414,6 +424,7 @@ absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& 
   // bubblewrap may end before it has reaped pid 1 of the sandbox: that orphan comes to us then, and not to an init
   // which, in a container, may be a program that reaps nobody.
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  host->most_descriptors_ = RaiseDescriptors();
   host->asks_at_forks_ = !host->cgroups_->pids() && ForkGate::Works();
   GROVE_ASSIGN_OR_RETURN(host->seccomp_fd_, CompileSeccompFilter());
   GROVE_ASSIGN_OR_RETURN(host->loopback_fd_, CompileSeccompFilter(/*loopback=*/true));
@@ -460,6 +471,10 @@ absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& 
   return host;
 }
 
+int SandboxHost::Descriptors(int wanted) const {
+  return static_cast<int>(int64_t{wanted} * most_descriptors_ / kJudgeDescriptors);
+}
+
 SandboxHost::~SandboxHost() {
   for (int fd : {seccomp_fd_, loopback_fd_}) {
     if (fd >= 0) close(fd);
@@ -499,7 +514,8 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   request.fds = p.spec_.fds;
   request.fds.emplace_back(out_write.get(), 1);
   request.fds.emplace_back(err_write.get(), 2);
-  request.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_MEMLOCK, RLIM_INFINITY}, {RLIMIT_NOFILE, kDescriptors}};
+  request.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_MEMLOCK, RLIM_INFINITY}};
+  request.rlimits.emplace_back(RLIMIT_NOFILE, static_cast<rlim_t>(p.host_->Descriptors(p.spec_.descriptors)));
   request.rlimits.emplace_back(RLIMIT_SIGPENDING, p.host_->user_namespace() ? kPendingSignals : kPendingSignalsShared);
   if (p.bounds_.file_bytes > 0) {
     request.rlimits.emplace_back(RLIMIT_FSIZE, static_cast<rlim_t>(p.bounds_.file_bytes));

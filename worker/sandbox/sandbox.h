@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/fork_gate.h"
+#include "worker/sandbox/limits.h"
 
 namespace grove::sandbox {
 
@@ -35,6 +36,7 @@ class SandboxHost {
     bool allow_weak = false;  // run without bubblewrap when it is missing or cannot make namespaces
   };
   // FAILED_PRECONDITION: no bubblewrap that works here, with what it said and the remedy (unless allow_weak).
+  // Raises this process's own limit of descriptors to kJudgeDescriptors, as far as it may: it sends some too.
   static absl::StatusOr<std::shared_ptr<SandboxHost>> Create(const Options& options);
   ~SandboxHost();
 
@@ -44,6 +46,9 @@ class SandboxHost {
   CgroupHost& cgroups() { return *cgroups_; }
   // Without a control group that counts processes: the kernel asks at every fork. False: they are counted now and then.
   bool asks_at_forks() const { return asks_at_forks_; }
+  // RLIMIT_NOFILE of a program that is to have `wanted`: less, in proportion, where this process itself may not have
+  // kJudgeDescriptors.
+  int Descriptors(int wanted) const;
   // The compiled filter; each use takes its own copy.
   int seccomp_fd(bool loopback) const { return loopback ? loopback_fd_ : seccomp_fd_; }
 
@@ -54,6 +59,7 @@ class SandboxHost {
   std::string namespace_evidence_;
   std::unique_ptr<CgroupHost> cgroups_;
   int seccomp_fd_ = -1, loopback_fd_ = -1;
+  int most_descriptors_ = kJudgeDescriptors;
   bool asks_at_forks_ = false;
 };
 
@@ -88,7 +94,8 @@ struct SandboxSpec {
   std::vector<std::pair<std::string, std::string>> files;  // (path below /tmp, content), there before it starts
   Bounds bounds;
   LimitNames names;
-  bool identity = false;  // a synthetic /etc/passwd, which Python libraries ask for
+  int descriptors = kDescriptors;  // open at once in each process; kJudgeDescriptors for the judge
+  bool identity = false;           // a synthetic /etc/passwd, which Python libraries ask for
   // Sockets of the IP families work, among the sandbox's own processes: for tools that talk to themselves that way
   // (Nsight Compute). Without bubblewrap there is no network namespace to keep them in, and Start refuses.
   bool loopback = false;
