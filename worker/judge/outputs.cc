@@ -18,8 +18,8 @@ constexpr std::size_t kMostBytesCpu = std::size_t{64} << 20, kMostBytesCuda = st
 // Errors no larger than others that were right say nothing of rows that are small, or were not written. So of one run
 // in so many one output is compared by all criteria; by more where that takes little time, which three evaluations in
 // float64 are the most of.
-constexpr std::uint64_t kWholeOften = 2, kWholeSeldom = 16;
-constexpr double kLittle = 0.01;  // seconds of one such evaluation
+constexpr std::uint64_t kWholeOften = 3, kWholeSeldom = 16;
+constexpr double kLittle = 0.005;  // seconds of one such evaluation
 
 // As RowErrorsOnGpu, for each row of [rows, ...] on a CPU.
 std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& expected_rows) {
