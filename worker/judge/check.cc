@@ -138,47 +138,51 @@ Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) 
   return expected;
 }
 
-// By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large.
+// By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large. What
+// jumps is left as the one nudge shows it.
 void Check::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
   constexpr std::int64_t kFew = 256;
   constexpr int kNudges = 12;           // with the first
   constexpr double kMostSeconds = 0.2;  // for all of them
-  const auto few = [&](std::size_t i) {
-    const at::Tensor& high = expected->high[i];
-    return Fractions(high) && !high.is_complex() && high.numel() > 0 && high.numel() <= kFew;
+  if (problem_.double_seconds * kNudges > kMostSeconds) return;
+  struct Responses {
+    std::size_t output;
+    at::Tensor high, jump, squares, count;
+    void Add(const at::Tensor& moved) {
+      const at::Tensor response = (moved.to(at::kDouble) - high).abs(), slope = response.le(jump);  // of NaN: false
+      squares += response.square().masked_fill(slope.logical_not(), 0);
+      count += slope.to(at::kDouble);
+    }
   };
-  std::vector<at::Tensor> squares(expected->high.size());
-  bool any = false;
-  for (std::size_t i = 0; i < squares.size(); ++i) {
-    if (!few(i)) continue;
-    squares[i] = (expected->nudged[i].to(at::kDouble) - expected->high[i].to(at::kDouble)).square();
-    any = true;
+  std::vector<Responses> few;
+  for (std::size_t i = 0; i < expected->high.size(); ++i) {
+    const at::Tensor& high = expected->high[i];
+    if (!Fractions(high) || high.is_complex() || high.numel() == 0 || high.numel() > kFew) continue;
+    const at::Tensor values = high.to(at::kDouble);
+    few.push_back(
+        {i, values, kJump * at::sqrt(values.square().mean()), at::zeros_like(values), at::zeros_like(values)});
+    few.back().Add(expected->nudged[i]);
   }
-  if (!any || problem_.double_seconds * kNudges > kMostSeconds) return;
+  if (few.empty()) return;
   const Clock::time_point begin = Clock::now();
-  int nudges = 1;
   try {
-    while (nudges < kNudges && Since(begin) < kMostSeconds) {
+    for (int nudges = 1; nudges < kNudges && Since(begin) < kMostSeconds; ++nudges) {
       const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
       moved->Run();
       const std::vector<at::Tensor> outputs = moved->Outputs();
-      if (outputs.size() != squares.size()) return;
-      for (std::size_t i = 0; i < squares.size(); ++i) {
-        if (squares[i].defined() && outputs[i].sizes() != expected->high[i].sizes()) return;
-      }
-      for (std::size_t i = 0; i < squares.size(); ++i) {
-        if (squares[i].defined()) {
-          squares[i] += (outputs[i].to(at::kDouble) - expected->high[i].to(at::kDouble)).square();
+      for (Responses& one : few) {
+        if (one.output < outputs.size() && outputs[one.output].sizes() == one.high.sizes()) {
+          one.Add(outputs[one.output]);
         }
       }
-      ++nudges;
     }
-  } catch (const std::exception&) {
-    if (nudges == 1) return;  // no memory for another one
+  } catch (const std::exception&) {  // no memory for another one: those that there are
   }
-  for (std::size_t i = 0; i < squares.size(); ++i) {
-    if (!squares[i].defined()) continue;
-    expected->nudged[i] = expected->high[i].to(at::kDouble) + (squares[i] / nudges).sqrt();
+  for (const Responses& one : few) {
+    at::Tensor& nudged = expected->nudged[one.output];
+    const at::Tensor first = (nudged.to(at::kDouble) - one.high).abs();
+    nudged =
+        at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
   }
 }
 
@@ -296,7 +300,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     throw Verdict{"VERDICT_WRONG", "the candidate wrote to its inputs, which must stay as they are", {}};
   }
   std::vector<json> outputs;
-  std::string failure;
+  std::string failure, undecided;  // an output that is surely wrong decides, whatever others may be
   bool excused = false;
   if (settings_.python_candidate) CheckTypes(conversation, reply, expected, &outputs, &failure);
   if (failure.empty() && !arena->OutputGuardsIntact(slot)) {
@@ -318,25 +322,30 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       if (given && !expected.wide.empty()) ties_[{slot->shape_set, i}] = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {
-        throw Verdict{"VERDICT_UNMEASURABLE",
-                      "rounding decides most of " + Output(i, got.size()) +
-                          ": the reference itself gives other values when its inputs move in their last bit, so that "
-                          "right and wrong cannot be told apart; `grove problem check` says more",
-                      {}};
+        if (undecided.empty()) {
+          undecided = "rounding decides most of " + Output(i, got.size()) +
+                      ": the reference itself gives other values when its inputs move in their last bit, so that "
+                      "right and wrong cannot be told apart; `grove problem check` says more";
+        }
+        if (failure.empty() && slot->LeftUnwritten(i, got[i])) {
+          failure = Output(i, got.size()) + " has elements that were never written where the reference gives NaN";
+        }
+        continue;
       }
       if (compared.noise.known) noise_[i] = compared.noise;
       excused = excused || compared.excused;
       outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
       current_->error = std::max(current_->error, compared.scaled_error);
       if (given) {
-        also_1e4_ = also_1e4_ && compared.passes_1e4;
-        also_1e2_ = also_1e2_ && compared.passes_1e2;
-        also_scaled_ = also_scaled_ && compared.passes_scaled && !(compared.scaled_error > compared.scaled_same);
-        worst_allowed_ = std::max(worst_allowed_, compared.scaled_allowed);
-        error_found_ = std::max(error_found_, compared.scaled_error);
-        error_same_ = std::max(error_same_, compared.scaled_same);
-        condition_ = std::max(condition_, compared.noise.condition);
-        reference_noise_ = std::max(reference_noise_, compared.noise.rms);
+        figures_.also_1e4 = figures_.also_1e4 && compared.passes_1e4;
+        figures_.also_1e2 = figures_.also_1e2 && compared.passes_1e2;
+        figures_.also_scaled =
+            figures_.also_scaled && compared.passes_scaled && !(compared.scaled_error > compared.scaled_same);
+        figures_.worst_allowed = std::max(figures_.worst_allowed, compared.scaled_allowed);
+        figures_.error_found = std::max(figures_.error_found, compared.scaled_error);
+        figures_.error_same = std::max(figures_.error_same, compared.scaled_same);
+        figures_.condition = std::max(figures_.condition, compared.noise.condition);
+        figures_.reference_noise = std::max(figures_.reference_noise, compared.noise.rms);
       }
       if (compared.ok && failure.empty() && slot->LeftUnwritten(i, got[i])) {
         failure = Output(i, got.size()) + " has elements that were never written where the reference gives NaN";
@@ -345,6 +354,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
         failure = Explain(i, got.size(), got[i], expected.plain[i], compared, trial, held_out);
     }
   }
+  if (failure.empty() && !undecided.empty()) throw Verdict{"VERDICT_UNMEASURABLE", undecided, {}};
   if (!failure.empty()) {
     first_failing_ = trial;
     outputs_ = outputs;
@@ -363,37 +373,43 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
 }
 
 bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                         const Expected& expected, const std::vector<Leaf>& leaves, int trial) {
-  if (!expected.nudged.empty()) return Verify(conversation, arena, slot, reply, expected, trial);
-  const std::vector<json> outputs = outputs_;
+                         const Expected& expected, const std::vector<Leaf>& leaves, int trial, bool timed) {
+  const bool whole = !expected.nudged.empty();
+  if (whole && !timed) return Verify(conversation, arena, slot, reply, expected, trial);
   const std::vector<ReferenceNoise> noise = noise_;
-  const std::vector<Jumps> jumps = jumps_;
-  try {
-    return Verify(conversation, arena, slot, reply, expected, trial);
-  } catch (const Verdict& verdict) {
-    if (verdict.verdict != "VERDICT_WRONG" || inputs_modified_) throw;
-    reference_.SelectShapeSet(slot->shape_set);
-    const Expected own = Compute(leaves, true, true);
-    reference_.SelectShapeSet(0);
-    if (own.nudged.empty()) throw;
-    --trials_;
-    --current_->trials;
-    first_failing_ = 0;
-    outputs_ = outputs;
-    jumps_ = jumps;
-    noise_.assign(noise.size(), {});
-    bool excused = true;
+  Expected own;
+  if (!whole) {
+    const Figures figures = figures_;
+    const double error = current_->error;
+    const std::vector<json> outputs = outputs_;
     try {
-      excused = Verify(conversation, arena, slot, reply, own, trial);
-    } catch (const Verdict& undecided) {
-      // Where terms cancel nearly all, one draw in many says nothing; others have.
-      if (undecided.verdict != "VERDICT_UNMEASURABLE" || trials_passed_ == 0) throw;
-      ++trials_passed_;
-      ++current_->passed;
+      return Verify(conversation, arena, slot, reply, expected, trial);
+    } catch (const Verdict& verdict) {
+      if (verdict.verdict != "VERDICT_WRONG" || inputs_modified_) throw;
+      reference_.SelectShapeSet(slot->shape_set);
+      own = Compute(leaves, true, true);
+      reference_.SelectShapeSet(0);
+      if (own.nudged.empty()) throw;
+      --trials_;
+      --current_->trials;
+      current_->error = error;
+      first_failing_ = 0;
+      figures_ = figures;
+      outputs_ = outputs;
     }
-    noise_ = noise;
-    return excused;
   }
+  noise_.assign(noise.size(), {});
+  try {
+    Verify(conversation, arena, slot, reply, whole ? expected : own, trial);
+  } catch (const Verdict& undecided) {
+    // Where terms cancel nearly all, one draw in many says nothing; others have.
+    if (undecided.verdict != "VERDICT_UNMEASURABLE" || trials_passed_ == 0) throw;
+    ++trials_passed_;
+    ++current_->passed;
+    jumps_.assign(jumps_.size(), {});
+  }
+  noise_ = noise;
+  return true;  // errors that this draw alone allows are no measure for others
 }
 
 void Check::KeepWorst(const std::vector<json>& outputs) {
@@ -514,7 +530,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     Reply reply = conversation->Run({index}, "all", settings_.observe && trial == trials);
     if (!reply.work.is_null()) work_ = std::move(reply.work);
     first_claims_.push_back(reply.claims[0]);
-    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial);
+    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/false);
   }
   std::vector<Distribution> others;
   if (settings_.distributions) {
@@ -645,21 +661,21 @@ std::string Check::RuleText() const {
     std::snprintf(text, sizeof text,
                   "scaled: rms error at most %.3g of the output's rms, no element beyond %g times that plus its slack, "
                   "against %s; integers and bool exact",
-                  worst_allowed_, kTailFactor,
+                  figures_.worst_allowed, kTailFactor,
                   high_fits_ && problem_.double_seconds >= 0 ? "the reference in float64" : "the reference as written");
   }
   return text;
 }
 
 std::string Check::Precision() const {
-  if (!(error_found_ > error_same_)) {
-    return reference_noise_ > 1e-4 && error_same_ >= kNoiseFactor * reference_noise_
+  if (!(figures_.error_found > figures_.error_same)) {
+    return figures_.reference_noise > 1e-4 && figures_.error_same >= kNoiseFactor * figures_.reference_noise
                ? "as the reference, which itself works in reduced precision"
                : "as the reference";
   }
   // Rounding both factors of a product to 11 bits is off by 4e-4 of it, to 8 bits by 3e-3; three times as much is
   // ascribed to the same.
-  const double error = error_found_ / condition_;
+  const double error = figures_.error_found / figures_.condition;
   if (error <= 3e-6) return "reduced (single precision or a rough approximation inside)";
   if (error <= 1.2e-3) return "reduced (TF32 or half precision inside)";
   if (error <= 1e-2) return "reduced (bfloat16 or coarser inside)";
@@ -679,9 +695,9 @@ json Check::Report() const {
   if (inputs_modified_) report["inputs_modified"] = true;
   json also = json::array();
   if (!inputs_modified_ && trials_ > 0 && !outputs_.empty() && !outputs_[0].contains("got_type")) {
-    if (also_1e4_) also.push_back("1e-4");
-    if (also_1e2_) also.push_back("1e-2");
-    if (also_scaled_) also.push_back("scaled");
+    if (figures_.also_1e4) also.push_back("1e-4");
+    if (figures_.also_1e2) also.push_back("1e-2");
+    if (figures_.also_scaled) also.push_back("scaled");
   }
   report["also_passes"] = also;
   json distributions = json::array();
@@ -693,8 +709,8 @@ json Check::Report() const {
   }
   report["distributions"] = distributions;
   if (outcomes_.front().passed > 0) {
-    report["error_found"] = Number(error_found_);
-    report["error_same_precision"] = Number(error_same_);
+    report["error_found"] = Number(figures_.error_found);
+    report["error_same_precision"] = Number(figures_.error_same);
     report["precision"] = Precision();
   }
   return report;

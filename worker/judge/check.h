@@ -55,9 +55,11 @@ class Check {
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               int trial);
   // The same; where `expected` was not evaluated in float64 and for nudged inputs, what is known of rounding is of
-  // another draw, and condemns nobody: this draw's own evaluations, of `leaves`, are made then and decide.
+  // another draw, and condemns nobody: this draw's own evaluations, of `leaves`, are made then and decide. True, too,
+  // where they did. `timed`: what this draw shows of rounding is kept for no other, and one that rounding decides
+  // passes.
   bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                    const Expected& expected, const std::vector<Leaf>& leaves, int trial);
+                    const Expected& expected, const std::vector<Leaf>& leaves, int trial, bool timed);
 
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }
@@ -108,9 +110,12 @@ class Check {
   std::vector<std::string> paths_;
   nlohmann::json work_;
   int trials_ = 0, trials_passed_ = 0, first_failing_ = 0;
-  bool inputs_modified_ = false, also_1e4_ = true, also_1e2_ = true, also_scaled_ = true;
-  double worst_allowed_ = 0;
-  double error_found_ = 0, error_same_ = 0, condition_ = 1, reference_noise_ = 0;  // on the values given
+  bool inputs_modified_ = false;
+  struct Figures {  // on the values given
+    bool also_1e4 = true, also_1e2 = true, also_scaled = true;
+    double worst_allowed = 0, error_found = 0, error_same = 0, condition = 1, reference_noise = 0;
+  };
+  Figures figures_;
   bool given_finite_ = true;
   double foreign_wall_ = 0;  // seconds that the candidate took for its calls on other distributions
   Outcome* current_;         // the distribution that is tried now

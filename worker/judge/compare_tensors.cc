@@ -72,14 +72,27 @@ bool Single(const at::Tensor& reference) {
 void MakeInfinite(ComparedTensors* tensors) {
   const at::Tensor reference = tensors->reference;
   if (reference.is_complex()) return;
-  const at::Tensor there = reference.abs().ge(Extreme(reference.scalar_type())).logical_and_(at::isfinite(reference));
+  const double extreme = Extreme(reference.scalar_type());
+  const bool half = extreme < 0x1p17 || reference.scalar_type() == at::kBFloat16;  // which not every operation knows
+  const auto [least, most] = at::aminmax(half ? reference.to(at::kFloat) : reference);
+  // (Of NaN: goes on.)
+  if (least.item<double>() > -extreme && most.item<double>() < extreme) return;
+  at::Tensor there = reference.abs().ge(extreme).logical_and_(at::isfinite(reference));
+  if (tensors->high.defined() && tensors->high.sizes() == reference.sizes()) {
+    there.logical_and_(tensors->high.abs().lt(extreme).logical_not_());  // a result that rounds to it is a number
+  }
   if (Count(there) == 0) return;
   const at::Tensor infinite = reference.sign().to(at::kDouble) * std::numeric_limits<double>::infinity();
   const auto put = [&](at::Tensor* tensor, const at::Tensor& where) {
     if (!tensor->defined() || tensor->sizes() != reference.sizes()) return;
     *tensor = at::where(where, infinite.to(tensor->scalar_type()), *tensor);
   };
-  if (tensors->got.defined()) put(&tensors->got, there.logical_and(tensors->got.eq(reference)));
+  if (tensors->got.defined()) {
+    const at::Tensor met = tensors->got.eq(reference);
+    // (An infinity in its place is not it.)
+    tensors->got = tensors->got.masked_fill(there.logical_and(at::isinf(tensors->got)), std::nan(""));
+    put(&tensors->got, there.logical_and(met));
+  }
   for (at::Tensor* tensor : {&tensors->reference, &tensors->high, &tensors->nudged, &tensors->wide}) put(tensor, there);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -19,7 +20,7 @@ constexpr std::size_t kMostBytesCpu = std::size_t{64} << 20, kMostBytesCuda = st
 // in so many one output is compared by all criteria; by more where that takes little time, which three evaluations in
 // float64 are the most of.
 constexpr std::uint64_t kWholeOften = 3, kWholeSeldom = 16;
-constexpr double kLittle = 0.005;  // seconds of one such evaluation
+constexpr double kLittle = 0.005, kMost = 0.1;  // seconds of one such evaluation; where it takes more, none
 
 // As RowErrorsOnGpu, for each row of [rows, ...] on a CPU.
 std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& expected_rows) {
@@ -63,13 +64,16 @@ std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& ex
 
 bool Outputs::VerifyOne(CandidateSide* side, std::size_t set, const std::vector<at::Tensor>& expected, bool whole) {
   Expected wanted;
+  const auto begin = std::chrono::steady_clock::now();
   if (whole) {
     wanted = check_.Compute(values_.leaves(set), true, true);
   } else {
     wanted.plain = expected;
   }
-  return check_.VerifyFairly(side->conversation(), &side->arena(), &side->arena().at(set), side->reply(), wanted,
-                             values_.leaves(set), check_.trials() + 1);
+  const bool excused = check_.VerifyFairly(side->conversation(), &side->arena(), &side->arena().at(set), side->reply(),
+                                           wanted, values_.leaves(set), check_.trials() + 1, /*timed=*/true);
+  if (whole) whole_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return excused;
 }
 
 void Outputs::CountJumps(bool verified) {
@@ -90,6 +94,7 @@ void Outputs::CountJumps(bool verified) {
 
 void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
                      const std::function<std::vector<at::Tensor>(std::size_t)>& expected) {
+  whole_seconds_ = 0;
   if (sets.empty()) return;
   Arena& arena = side->arena();
   const bool intact = arena.InputsIntact(sets, values_.data()) &&
@@ -114,7 +119,8 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
     if (passed_.empty()) look[0] = true;
     std::size_t whole = count;
     const double seconds = problem_.double_seconds;
-    if (begin == 0 && seconds >= 0 && random_.Below(seconds <= kLittle ? kWholeOften : kWholeSeldom) == 0) {
+    if (begin == 0 && seconds >= 0 && seconds <= kMost &&
+        random_.Below(seconds <= kLittle ? kWholeOften : kWholeSeldom) == 0) {
       whole = random_.Below(count);
       look[whole] = true;
     }

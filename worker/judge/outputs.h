@@ -22,6 +22,8 @@ class Outputs {
   // `expected` gives the reference's outputs of a set.
   void Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
               const std::function<std::vector<at::Tensor>(std::size_t)>& expected);
+  // Seconds of the last Verify that went into comparing one output by all criteria.
+  double whole_seconds() const { return whole_seconds_; }
 
  private:
   // Counts what was expected and excused in one set. Throws the Verdict when it is too much over all sets: a few
@@ -35,6 +37,7 @@ class Outputs {
   Values& values_;
   const bool cuda_;
   Random random_ = Random::Secret();
+  double whole_seconds_ = 0;
   // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
   // would be an excuse for all others.
   std::vector<RowError> passed_;

@@ -117,7 +117,7 @@ class Timing {
   double EmptyOf(const Series& series) const;
   void CheckClaims(double asking);
   void CheckAsking(double asking);
-  [[noreturn]] void Cheated(const std::string& reason, const std::string& evidence, double claimed, double seconds);
+  [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);
   void Report(double asking);
 
   LoadedProblem& problem_;
@@ -144,6 +144,7 @@ class Timing {
   double verify_spent_ = 0, verify_each_ = 0, quiet_ = 0;
   double drawn_ = 0;                               // seconds of drawing before begin_
   double late_ = 0, other_late_ = 0, waited_ = 0;  // of the last runs
+  double apart_ = 0;  // what a call by itself takes more than one of a run, where that is far more
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
   std::unique_ptr<GpuWatch> watch_;          // null on a CPU
   std::vector<GpuWatch::Reading> readings_;  // taken within runs that count

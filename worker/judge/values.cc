@@ -202,8 +202,8 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
           "get_inputs() gives tensors of other sizes or types on each call, so a candidate cannot be given memory for "
           "them; make them the same each time");
     }
-    if (!ManyTerms() && ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
-                                  static_cast<std::size_t>(to.numel()), random_.Next())) {
+    if (!Wide() && ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
+                             static_cast<std::size_t>(to.numel()), random_.Next())) {
       continue;
     }
     const at::ScalarType type = to.is_complex() ? at::toRealValueType(to.scalar_type()) : to.scalar_type();
@@ -227,7 +227,7 @@ at::Tensor Values::Factors(at::ScalarType type, std::int64_t count) {
     if (!leaf.scalar) device = leaf.tensor.device();
   }
   const at::Tensor uniform = at::rand({kFactors + kFactorOffsets}, at::device(device).dtype(at::kFloat));
-  factors_.push_back((1.0 - uniform * (ManyTerms() ? kWide : kNarrow)).to(type));
+  factors_.push_back((1.0 - uniform * (Wide() ? kWide : kNarrow)).to(type));
   return Factors(type, count);
 }
 

@@ -50,6 +50,7 @@ class Values {
   // What may be varied, from two draws.
   bool SameForVaried(const std::vector<Leaf>& drawn);
   bool ManyTerms() const;
+  bool Wide() const { return always_ || ManyTerms(); }  // factors: where draws come back all the same
   static bool SameDraws(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);

@@ -7,9 +7,8 @@
 //                and one more, are SAME; few runs widen that by 1.5 / runs. Rounded up to two digits, never below
 //                kFinestResolution. Of calls and runs of some length, the worst of all kernels that are about as long
 //                in both or longer (measure::ResolutionOf); of the device, of all.
-//   coverage     the share of intervals that hold 1, which is true here; each widened (measure::Widen) by the
-//   resolution
-//                that the other runs give, as an interval to come will be. Nominal 95 %.
+//   coverage     the share of intervals that hold 1, which is true here; each widened (measure::Widen) by what the
+//                other runs give, as an interval to come will be. Nominal 95 %.
 // A planted run times a kernel against itself with `slowdown` more work; detection_share is the share that comes out as
 // SLOWER at that resolution. docs/comparing.md derives it.
 #pragma once
