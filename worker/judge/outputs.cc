@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kMostBytesCpu = std::size_t{64} << 20, kMostBytesCuda = std::size_t{1} << 30;
 
 // Errors no larger than others that were right say nothing of rows that are small, or were not written. So of one run
-// in so many one output is compared by all criteria; by more where that takes little time, which three evaluations in
-// float64 are the most of.
+// in so many one output is compared by all criteria: of more runs where an evaluation in float64, of which that takes
+// several, is short.
 constexpr std::uint64_t kWholeOften = 3, kWholeSeldom = 16;
 constexpr double kLittle = 0.005, kMost = 0.1;  // seconds of one such evaluation; where it takes more, none
 
