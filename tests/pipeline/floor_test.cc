@@ -84,6 +84,67 @@ TEST_CASE("What no output depends on need not move, and of a gathered table only
   CHECK(CountWork(gather).bytes == 10 * 8 + 2 * 10 * 16 * 4);
 }
 
+TEST_CASE("What is taken through views, windows and lists is what has to be read", "[floor]") {
+  const double kByte = 4;
+  v1::ProblemDescription rows;  // x.view(100, 1000)[:10] + 1
+  *rows.add_inputs() = Type("float32", {100000});
+  *rows.add_outputs() = Type("float32", {10, 1000});
+  AddOp(&rows, "aten::view", {"in0", "[100,1000]"}, "v0", Type("float32", {100, 1000}));
+  AddOp(&rows, "aten::slice", {"v0", "0", "0", "10", "1"}, "v1", Type("float32", {10, 1000}));
+  AddOp(&rows, "aten::add", {"v1", "1", "1"}, "v2", Type("float32", {10, 1000}));
+  rows.add_graph_outputs("v2");
+  CHECK(CountWork(rows).input_bytes == kByte * 10000);
+  // All of it, where something else reads it whole.
+  AddOp(&rows, "aten::sum", {"in0"}, "v3", Type("float32", {}));
+  rows.add_graph_outputs("v3");
+  CHECK(CountWork(rows).input_bytes == kByte * 100000);
+
+  v1::ProblemDescription chunk;  // the first of four chunks
+  *chunk.add_inputs() = Type("float32", {400});
+  *chunk.add_outputs() = Type("float32", {100});
+  AddOp(&chunk, "aten::chunk", {"in0", "4", "0"}, "v0", Type("Tensor[]", {}));
+  v1::GraphOp* unpack = chunk.add_graph();
+  unpack->set_kind("prim::ListUnpack");
+  unpack->add_inputs("v0");
+  for (const char* name : {"v1", "v2", "v3", "v4"}) {
+    unpack->add_outputs(name);
+    *unpack->add_output_types() = Type("float32", {100});
+  }
+  AddOp(&chunk, "aten::relu", {"v1"}, "v5", Type("float32", {100}));
+  chunk.add_graph_outputs("v5");
+  CHECK(CountWork(chunk).input_bytes == kByte * 100);
+
+  v1::ProblemDescription strided;  // 1 x 1 windows, eight apart
+  *strided.add_inputs() = Type("float32", {2, 16, 64, 64});
+  *strided.add_parameters() = Type("float32", {32, 16, 1, 1});
+  const v1::TensorType out = Type("float32", {2, 32, 8, 8});
+  *strided.add_outputs() = out;
+  AddOp(&strided, "aten::_convolution", {"in0", "p0", "null", "[8,8]", "[0,0]", "[1,1]", "false"}, "v0", out);
+  strided.add_graph_outputs("v0");
+  CHECK(CountWork(strided).input_bytes == kByte * (2 * 16 * 8 * 8 + 32 * 16));
+  // Windows that overlap read each element once.
+  *strided.mutable_parameters(0) = Type("float32", {32, 16, 11, 11});
+  CHECK(CountWork(strided).input_bytes == kByte * (2 * 16 * 64 * 64 + 32 * 16 * 11 * 11));
+
+  v1::ProblemDescription pool;
+  *pool.add_inputs() = Type("float32", {1, 1, 64, 64});
+  *pool.add_outputs() = Type("float32", {1, 1, 16, 16});
+  AddOp(&pool, "aten::max_pool2d", {"in0", "[2,2]", "[4,4]", "[0,0]", "[1,1]", "false"}, "v0",
+        Type("float32", {1, 1, 16, 16}));
+  pool.add_graph_outputs("v0");
+  CHECK(CountWork(pool).input_bytes == kByte * 16 * 16 * 4);
+  pool.mutable_graph(0)->set_kind("aten::upsample_nearest2d");
+  CHECK(CountWork(pool).input_bytes == kByte * 16 * 16);
+
+  v1::ProblemDescription bag;
+  *bag.add_inputs() = Type("int64", {20});
+  *bag.add_parameters() = Type("float32", {1000, 8});
+  *bag.add_outputs() = Type("float32", {5, 8});
+  AddOp(&bag, "aten::embedding_bag", {"p0", "in0", "null"}, "v0", Type("float32", {5, 8}));
+  bag.add_graph_outputs("v0");
+  CHECK(CountWork(bag).input_bytes == 20 * 8 + kByte * 20 * 8);
+}
+
 TEST_CASE("The floor is the slower of moving and computing, and float32 may run as three TF32 products", "[floor]") {
   const WorkCount count = CountWork(Matmul());
   const v1::FloorReport floor = FloorOf(count, Device(), false);

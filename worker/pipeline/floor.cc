@@ -13,6 +13,7 @@ namespace grove::worker {
 namespace {
 
 constexpr size_t kMaxUncounted = 8;
+constexpr double kAll = 1e30;  // bytes: more than any operand has
 // Rates are the best seen of a few sizes and shapes; a kernel may be somewhat better than those.
 constexpr double kImplausible = 1.15;
 
@@ -138,34 +139,77 @@ class Counter {
     }
   }
 
+  // How much of each value has to be read, backwards from the outputs: of what is only taken from, what is taken, also
+  // through views.
   void CountReads() {
-    // Of an operand that is only taken from: the bytes taken.
-    std::map<std::string, double> taken;
-    std::set<std::string> whole(problem_.graph_outputs().begin(), problem_.graph_outputs().end());
-    for (const v1::GraphOp& op : problem_.graph()) {
+    std::map<std::string, double> wanted;  // bytes, before they are bounded by the value's own
+    const auto want = [&](const std::string& name) {
+      const auto type = types_.find(name);
+      if (type == types_.end()) return 0.0;
+      if (absl::StrContains(type->second.dtype(), "Tensor")) return wanted[name];  // a list of them
+      return std::min(wanted[name], Bytes(type->second));
+    };
+    for (const std::string& name : problem_.graph_outputs()) wanted[name] = kAll;
+    for (int at = problem_.graph_size() - 1; at >= 0; --at) {
+      const v1::GraphOp& op = problem_.graph(at);
       if (!Needed(op)) continue;
-      const bool part = TakesPart(Stem(op.kind()));
+      const std::string stem = Stem(op.kind());
+      double results = 0;
+      for (const std::string& name : op.outputs()) results += want(name);
       for (int i = 0; i < op.inputs_size(); ++i) {
-        if (i > 0 || !part) {
-          whole.insert(op.inputs(i));
-          continue;
+        double bytes = kAll;  // of indices and weights
+        if (stem == "ListConstruct" || (i == 0 && IsView(stem))) {
+          bytes = results;
+        } else if (i == 0 && stem == "embedding_bag") {
+          bytes = BagBytes(op);
+        } else if (const v1::TensorType* type = Type(op, i); i == 0 && type != nullptr && !op.output_types().empty()) {
+          bytes = WindowBytes(op, stem, *type);
         }
-        for (int o = 0; o < op.outputs_size(); ++o) {
-          if (needed_.count(op.outputs(o)) != 0 && o < op.output_types_size()) {
-            taken[op.inputs(0)] += Bytes(op.output_types(o));
-          }
-        }
+        wanted[op.inputs(i)] += bytes;
       }
     }
-    auto read = [&](const std::string& name, const v1::TensorType& type) {
+    auto read = [&](const std::string& name) {
       if (needed_.count(name) == 0) return;
-      double bytes = Bytes(type);
-      if (whole.count(name) == 0) bytes = std::min(bytes, taken[name]);
+      const double bytes = want(name);
       count_.input_bytes += bytes;
       count_.bytes += bytes;
     };
-    for (int i = 0; i < problem_.inputs_size(); ++i) read(absl::StrCat("in", i), problem_.inputs(i));
-    for (int i = 0; i < problem_.parameters_size(); ++i) read(absl::StrCat("p", i), problem_.parameters(i));
+    for (int i = 0; i < problem_.inputs_size(); ++i) read(absl::StrCat("in", i));
+    for (int i = 0; i < problem_.parameters_size(); ++i) read(absl::StrCat("p", i));
+  }
+
+  // One row of the table for each index at most.
+  double BagBytes(const v1::GraphOp& op) const {
+    const v1::TensorType *table = Type(op, 0), *indices = Type(op, 1);
+    if (table == nullptr || indices == nullptr || table->shape_size() == 0) return kAll;
+    return Elements(*indices) * Bytes(*table) / std::max<double>(static_cast<double>(table->shape(0)), 1);
+  }
+
+  // Of an operand that windows move over in steps that may be larger than they are.
+  double WindowBytes(const v1::GraphOp& op, const std::string& stem, const v1::TensorType& type) const {
+    const double results = Elements(op.output_types(0)) * ElementBytes(type.dtype());
+    if (absl::StrContains(stem, "nearest")) return results;
+    if (absl::StartsWith(stem, "conv") && !absl::StrContains(stem, "transpose") &&
+        !(stem == "convolution" && op.inputs_size() > 6 && op.inputs(6) == "true")) {
+      // Each place of the output meets all channels of the input below its window.
+      const v1::TensorType* weight = Type(op, 1);
+      if (weight == nullptr || weight->shape_size() < 3 || type.shape_size() < 2) return kAll;
+      double window = 1;
+      for (int i = 2; i < weight->shape_size(); ++i) window *= static_cast<double>(weight->shape(i));
+      return results / std::max<double>(static_cast<double>(weight->shape(0)), 1) *
+             static_cast<double>(type.shape(type.shape_size() - weight->shape_size() + 1)) * window;
+    }
+    if (absl::StrContains(stem, "pool") && !absl::StartsWith(stem, "adaptive") && op.inputs_size() > 1) {
+      const nlohmann::json size = nlohmann::json::parse(op.inputs(1), nullptr, /*allow_exceptions=*/false);
+      if (!size.is_array()) return kAll;
+      double window = 1;
+      for (const nlohmann::json& one : size) window *= one.is_number() ? one.get<double>() : kAll;
+      // (One number stands for all dimensions.)
+      if (size.size() == 1 && !absl::EndsWith(stem, "1d"))
+        window = std::pow(window, absl::StrContains(stem, "3d") ? 3 : 2);
+      return results * window;
+    }
+    return kAll;
   }
 
   const v1::TensorType* Type(const v1::GraphOp& op, int input) const {
