@@ -17,6 +17,41 @@ class ProblemFailure(Exception):
     """args: message, detail"""
 
 
+_DOUBLED = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+def in_double(model):
+    """model such that what its forward makes or casts in single precision is made in double: what a program names
+    float32 for, it wants precise. Half types stay: who names those wants their rounding."""
+    try:
+        from torch.overrides import TorchFunctionMode
+    except ImportError:  # torch before 1.13
+        return model
+    keep = {torch.Tensor.view}  # of bits as another type
+
+    class Doubled(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if function is torch.Tensor.float:
+                return args[0].double()
+            if function not in keep:
+                args = tuple(_DOUBLED.get(item, item) if isinstance(item, torch.dtype) else item for item in args)
+                kwargs = {name: _DOUBLED.get(item, item) if isinstance(item, torch.dtype) else item
+                          for name, item in kwargs.items()}
+            return function(*args, **kwargs)
+
+    def call(*arguments):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with Doubled():
+                return model(*arguments)
+        finally:
+            torch.set_default_dtype(before)
+
+    return call
+
+
 class Runner:
     def __init__(self, name, source, cuda, index):
         self.device = torch.device("cuda", index) if cuda else torch.device("cpu")
@@ -257,9 +292,9 @@ class Runner:
             if self.double_model is None:
                 import copy
 
-                # Floating parameters and buffers become float64; whatever is cast inside forward stays as written.
+                # Floating parameters and buffers become float64.
                 self.double_model = copy.deepcopy(self.model).double()
-            model = self.double_model
+            model = in_double(self.double_model)
             leaves = [
                 leaf.to(torch.complex128 if leaf.is_complex() else torch.float64)
                 if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) else leaf
