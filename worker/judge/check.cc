@@ -65,7 +65,7 @@ Check::Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& s
       ops_(ops),
       settings_(settings),
       rule_(settings.rule.value_or(problem.reference->DefaultRule())),
-      high_fits_(high_fits),
+      expecting_(problem, ops, high_fits),
       paths_(problem.reference->OutputPaths()),
       secret_(Random::Secret()) {
   rule_.reduced = rule_.mode == RuleMode::kScaled ? settings.reduced : 0;
@@ -83,186 +83,26 @@ Rule Check::ForeignRule() const {
   return rule;
 }
 
-Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
-  Expected expected;
-  auto call = reference_.Prepare(leaves, Mode::kEager);
-  call->Run();
-  expected.plain = call->Outputs();
-  if (high && high_fits_ && problem_.double_seconds >= 0) {
-    try {
-      auto exact = reference_.Prepare(leaves, Mode::kDouble);
-      exact->Run();
-      expected.high = exact->Outputs();
-      if (expected.high.size() != expected.plain.size()) expected.high.clear();
-      for (std::size_t i = 0; i < expected.high.size(); ++i) {
-        if (expected.high[i].sizes() != expected.plain[i].sizes()) expected.high.clear();
-      }
-      if (nudge && !expected.high.empty()) {
-        try {
-          auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
-          moved->Run();
-          expected.nudged = moved->Outputs();
-        } catch (const std::exception&) {
-          expected.nudged.clear();  // no memory for a second one: judged without
-        }
-        if (expected.nudged.size() != expected.high.size()) expected.nudged.clear();
-        for (std::size_t i = 0; i < expected.nudged.size(); ++i) {
-          if (expected.nudged[i].sizes() != expected.high[i].sizes()) expected.nudged.clear();
-        }
-        if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
-          try {
-            ops_.Synchronize();  // what was queued before is not its time
-            const Clock::time_point begin = Clock::now();
-            auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
-            moved->Run();
-            expected.wide = moved->Outputs();
-            ops_.Synchronize();
-            expected.nudge_seconds = Since(begin);
-          } catch (const std::exception&) {
-            expected.wide.clear();
-          }
-          if (expected.wide.size() != expected.high.size()) expected.wide.clear();
-          for (std::size_t i = 0; i < expected.wide.size(); ++i) {
-            if (expected.wide[i].sizes() != expected.high[i].sizes()) expected.wide.clear();
-          }
-        }
-        CountJumps(leaves, &expected);
-        CountTies(leaves, &expected);
-        if (!expected.nudged.empty()) NudgeMore(leaves, &expected);
-      }
-    } catch (const std::exception&) {
-      expected.high.clear();
-      problem_.double_seconds = -1;
-    }
+ComparedTensors Check::Measured(std::size_t i, const at::Tensor& got, const Expected& expected,
+                                const ReferenceNoise& noise, double jumps) const {
+  const Expected::Turned turned = i < expected.turned.size() ? expected.turned[i] : Expected::Turned();
+  ComparedTensors compared{got, expected.plain[i], {}, {}, problem_.ReductionOf(i), {}, {}, 0, {}, 0};
+  const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem_.ExactnessOf(i);
+  if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
+  compared.high = At(expected.high, i);
+  compared.turned = turned.elements;
+  compared.turns = turned.turns;
+  if (exactness == Exactness::kChosen) {
+    if (turned.turns == 0) return compared;
+    compared.nudged = compared.wide = compared.high;  // rounding turns nothing over
+    compared.noise.ties = noise.ties;
+    return compared;
   }
-  return expected;
-}
-
-// By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large. What
-// jumps is left as the one nudge shows it.
-void Check::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
-  constexpr std::int64_t kFew = 256;
-  constexpr int kNudges = 12;           // with the first
-  constexpr double kMostSeconds = 0.2;  // for all of them
-  if (problem_.double_seconds * kNudges > kMostSeconds) return;
-  struct Responses {
-    std::size_t output;
-    at::Tensor high, jump, squares, count;
-    void Add(const at::Tensor& moved) {
-      const at::Tensor response = (moved.to(at::kDouble) - high).abs(), slope = response.le(jump);  // of NaN: false
-      squares += response.square().masked_fill(slope.logical_not(), 0);
-      count += slope.to(at::kDouble);
-    }
-  };
-  std::vector<Responses> few;
-  for (std::size_t i = 0; i < expected->high.size(); ++i) {
-    const at::Tensor& high = expected->high[i];
-    if (!Fractions(high) || high.is_complex() || high.numel() == 0 || high.numel() > kFew) continue;
-    const at::Tensor values = high.to(at::kDouble);
-    few.push_back(
-        {i, values, kJump * at::sqrt(values.square().mean()), at::zeros_like(values), at::zeros_like(values)});
-    few.back().Add(expected->nudged[i]);
-  }
-  if (few.empty()) return;
-  const Clock::time_point begin = Clock::now();
-  try {
-    for (int nudges = 1; nudges < kNudges && Since(begin) < kMostSeconds; ++nudges) {
-      const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
-      moved->Run();
-      const std::vector<at::Tensor> outputs = moved->Outputs();
-      for (Responses& one : few) {
-        if (one.output < outputs.size() && outputs[one.output].sizes() == one.high.sizes()) {
-          one.Add(outputs[one.output]);
-        }
-      }
-    }
-  } catch (const std::exception&) {  // no memory for another one: those that there are
-  }
-  for (const Responses& one : few) {
-    at::Tensor& nudged = expected->nudged[one.output];
-    const at::Tensor first = (nudged.to(at::kDouble) - one.high).abs();
-    nudged =
-        at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
-  }
-}
-
-// Thresholds that one output in many crosses, while honest programs differ by a few roundings and thousands of outputs
-// are compared: inputs are moved until some are seen to cross. What is bent, not broken, may look so for large moves,
-// so a smaller one bounds the count: four elements that chance let it miss.
-void Check::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
-  // Further where there are few elements.
-  constexpr std::int64_t kFew = 4096;
-  bool few = true;
-  for (const at::Tensor& output : expected->plain) few = few && output.numel() <= kFew;
-  const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = few ? 0x1p-11 : 0x1p-14;
-  constexpr double kMissed = 4;
-  constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
-  if (expected->nudged.empty() || problem_.continuous || problem_.double_seconds > kMostSeconds) return;
-  const auto count = [&](double size) {
-    std::vector<double> jumps(expected->high.size(), 0);
-    const auto moved = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
-    moved->Run();
-    const std::vector<at::Tensor> outputs = moved->Outputs();
-    for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
-      jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
-    }
-    return jumps;
-  };
-  try {
-    const std::vector<double> far = count(kFar);
-    if (std::all_of(far.begin(), far.end(), [](double jumps) { return jumps == 0; })) {
-      expected->jumps.assign(far.size(), 0);
-      return;
-    }
-    const std::vector<double> halfway = count(kHalfway);
-    for (std::size_t i = 0; i < far.size(); ++i) {
-      const double n = static_cast<double>(std::max<std::int64_t>(expected->high[i].numel(), 1));
-      const double most = (halfway[i] + kMissed) * (kNudge / kHalfway);
-      expected->jumps.push_back(std::min(far[i] * (kNudge / kFar), most) / n);
-    }
-  } catch (const std::exception&) {
-    expected->jumps.clear();  // no memory for another one: judged without
-  }
-}
-
-// One nudge shows a fourth of the ties: of few ties perhaps none, and a program that decides one of them otherwise
-// would be WRONG. Nudged until nearly all have shown, as far as there is time.
-void Check::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
-  constexpr int kMostTurns = 24;        // show 999 of 1,000 ties of two
-  constexpr double kMostSeconds = 0.2;  // for all of them
-  if (expected->wide.empty() || std::all_of(expected->plain.begin(), expected->plain.end(), Fractions)) return;
-  const Clock::time_point begin = Clock::now();
-  std::vector<at::Tensor> masks(expected->high.size());
-  int turns = 0;
-  double longest = expected->nudge_seconds;
-  try {
-    const auto add = [&](const std::vector<at::Tensor>& outputs) {
-      for (std::size_t i = 0; i < masks.size(); ++i) {
-        if (Fractions(expected->plain[i])) continue;
-        const at::Tensor turned = outputs[i].ne(expected->high[i]);
-        masks[i] = masks[i].defined() ? masks[i].logical_or(turned) : turned;
-      }
-      ++turns;
-    };
-    add(expected->nudged);
-    while (turns < kMostTurns && Since(begin) + longest < kMostSeconds) {
-      const Clock::time_point turn = Clock::now();
-      auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
-      moved->Run();
-      const std::vector<at::Tensor> outputs = moved->Outputs();
-      if (outputs.size() != masks.size()) return;
-      for (std::size_t i = 0; i < masks.size(); ++i) {
-        if (outputs[i].sizes() != expected->high[i].sizes()) return;
-      }
-      add(outputs);
-      ops_.Synchronize();  // what was queued has to be paid for, too
-      longest = std::max(longest, Since(turn));
-    }
-  } catch (const std::exception&) {
-    if (turns == 0) return;  // no memory for another one: what was counted so far
-  }
-  expected->turns = turns;
-  expected->turned = std::move(masks);
+  compared.nudged = At(expected.nudged, i);
+  compared.wide = At(expected.wide, i);
+  compared.noise = noise;
+  compared.jumps = problem_.ExactnessOf(i) == Exactness::kExact ? 0 : jumps;
+  return compared;
 }
 
 // Expected::jumps; of exact types, every draw of which is nudged, the mean of all draws.
@@ -315,10 +155,10 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       ReferenceNoise noise = noise_[i];
       const auto ties = ties_.find({slot->shape_set, i});
       if (given && ties != ties_.end()) noise.ties = ties->second;
-      const Comparison compared = CompareTensors(
-          {got[i], expected.plain[i], At(expected.high, i), At(expected.nudged, i), problem_.ReductionOf(i), noise,
-           At(expected.wide, i), jumps[i], At(expected.turned, i), expected.turns},
-          verify_rule_);
+      Rule rule = verify_rule_;
+      // Not where elements are left out: their part in sums is what is looked for.
+      if (current_->distribution == Distribution::kScaled && i < given_rms_.size()) rule.unit = given_rms_[i];
+      const Comparison compared = CompareTensors(Measured(i, got[i], expected, noise, jumps[i]), rule);
       if (given && !expected.wide.empty()) ties_[{slot->shape_set, i}] = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {
@@ -337,6 +177,8 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
       current_->error = std::max(current_->error, compared.scaled_error);
       if (given) {
+        given_rms_.resize(got.size(), 0);
+        given_rms_[i] = std::max(given_rms_[i], compared.rms);
         figures_.also_1e4 = figures_.also_1e4 && compared.passes_1e4;
         figures_.also_1e2 = figures_.also_1e2 && compared.passes_1e2;
         figures_.also_scaled =
@@ -387,7 +229,7 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     } catch (const Verdict& verdict) {
       if (verdict.verdict != "VERDICT_WRONG" || inputs_modified_) throw;
       reference_.SelectShapeSet(slot->shape_set);
-      own = Compute(leaves, true, true);
+      own = expecting_.Compute(leaves, true, true);
       reference_.SelectShapeSet(0);
       if (own.nudged.empty()) throw;
       --trials_;
@@ -505,6 +347,19 @@ std::string Check::Explain(std::size_t i, std::size_t count, const at::Tensor& g
   return text;
 }
 
+template <typename Work>
+void Check::OnOthers(Distribution distribution, const Work& work) {
+  const std::vector<ReferenceNoise> given_noise = noise_;
+  verify_rule_ = ForeignRule();
+  for (Outcome& outcome : outcomes_) {
+    if (outcome.distribution == distribution) current_ = &outcome;
+  }
+  work();
+  verify_rule_ = rule_;
+  noise_ = given_noise;
+  current_ = &outcomes_.front();
+}
+
 void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random,
                 const Progress& progress) {
   const std::size_t sets = reference_.ShapeSets();
@@ -520,7 +375,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     // A float64 evaluation that is slow is done for the first trial alone: its noise figures serve the others.
     const bool first = trial <= static_cast<int>(sets);
     // Indices that rounding decides are few and other ones in each draw: there every draw says how many.
-    Expected expected = Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
+    Expected expected = expecting_.Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
     slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
     given_finite_ = given_finite_ && AllFinite(expected.plain);
     reference_.SelectShapeSet(0);
@@ -539,26 +394,53 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     others = {Distribution::kScaled, Distribution::kShifted, Distribution::kSparse, Distribution::kOutliers};
   }
   for (std::size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random->Below(i)]);
-  const std::vector<ReferenceNoise> given_noise = noise_;
   const auto begin = Clock::now();
   double longest = 0;
   for (Distribution one : others) {
     outcomes_.push_back({});
-    current_ = &outcomes_.back();
-    current_->distribution = one;
+    outcomes_.back().distribution = one;
     const double spent = Since(begin) - foreign_wall_;  // not the candidate's
     if (spent + longest > kForeignShare * settings_.run_wall) {
-      current_->skipped = "there was no time: the reference and its evaluation in float64 take long";
+      outcomes_.back().skipped = "there was no time: the reference and its evaluation in float64 take long";
       continue;
     }
     progress("check", std::string(Word(one)) + " inputs");
-    verify_rule_ = ForeignRule();
-    Try(one, conversation, arena, timed_slots, random);
+    OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
     longest = std::max(longest, Since(begin) - foreign_wall_ - spent);
   }
-  verify_rule_ = rule_;
-  noise_ = given_noise;
-  current_ = &outcomes_.front();
+}
+
+Check::Elsewhere Check::DrawElsewhere(Distribution distribution, int form, std::size_t set, Slot* slot) {
+  Elsewhere drawn{distribution, form, {}, {}, "", ""};
+  noise_.assign(noise_.size(), {});
+  reference_.SelectShapeSet(set);
+  drawn.leaves = reference_.Draw(SecretSeed());
+  try {
+    const Transformed made = Transform(distribution, form, problem_.reduction, &secret_, &drawn.leaves);
+    drawn.how = made.how;
+    drawn.skipped = made.skipped;
+  } catch (const std::exception& error) {
+    drawn.skipped = "such values cannot be made: " + Bounded(error.what(), 200);
+  }
+  // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
+  // Shifted ones make differences that are those of rounding, of one sign for a whole column, which no nudge of
+  // inputs shows.
+  if (drawn.skipped.empty() && distribution != Distribution::kGiven && Indices(*slot)) {
+    drawn.skipped =
+        "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
+  }
+  if (drawn.skipped.empty()) {
+    try {
+      drawn.expected = expecting_.Compute(drawn.leaves, true, true);
+      slot->MustFit(drawn.expected.plain);
+      drawn.skipped = Unusable(drawn.expected);
+    } catch (const std::exception& error) {
+      if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
+      drawn.skipped = "the reference refuses such inputs: " + Bounded(error.what(), 200);
+    }
+  }
+  reference_.SelectShapeSet(0);
+  return drawn;
 }
 
 void Check::Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
@@ -567,52 +449,57 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
   const std::size_t index = set == 0 ? random->Below(timed_slots) : timed_slots + set - 1;
   Slot* slot = &arena->at(index);
   for (int form = 0; form < Forms(distribution); ++form) {
-    noise_.assign(noise_.size(), {});
-    reference_.SelectShapeSet(set);
     slot->leaves.clear();
-    std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
-    std::string skipped;
-    try {
-      const Transformed made = Transform(distribution, form, problem_.reduction, &secret_, &leaves);
-      current_->how = made.how;
-      skipped = made.skipped;
-    } catch (const std::exception& error) {
-      skipped = "such values cannot be made: " + Bounded(error.what(), 200);
-    }
-    // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
-    // Shifted ones make differences that are those of rounding, of one sign for a whole column, which no nudge of
-    // inputs shows.
-    if (skipped.empty() && distribution != Distribution::kGiven &&
-        std::any_of(slot->out.places.begin(), slot->out.places.end(), [](const Place& place) {
-          return place.type.kind == wire::DTypeKind::kInt && place.type.bits >= 32;
-        })) {
-      skipped = "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
-    }
-    Expected expected;
-    if (skipped.empty()) {
-      try {
-        expected = Compute(leaves, true, true);
-        slot->MustFit(expected.plain);
-        skipped = Unusable(expected);
-      } catch (const std::exception& error) {
-        if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
-        skipped = "the reference refuses such inputs: " + Bounded(error.what(), 200);
+    Elsewhere drawn = DrawElsewhere(distribution, form, set, slot);
+    if (!drawn.skipped.empty()) {
+      if (current_->trials == 0 && (current_->skipped.empty() || drawn.skipped != "tried already")) {
+        current_->skipped = drawn.skipped;
       }
-    }
-    reference_.SelectShapeSet(0);
-    if (!skipped.empty()) {
-      if (current_->skipped.empty() || skipped != "tried already") current_->skipped = skipped;
       continue;
     }
     current_->skipped.clear();
-    arena->Fill(slot, std::move(leaves));
+    current_->how = drawn.how;
+    arena->Fill(slot, std::move(drawn.leaves));
     arena->Poison(slot);
     ops_.Synchronize();
     const Reply reply = conversation->Run({index}, "all");
     foreign_wall_ += reply.wall;
-    Verify(*conversation, arena, slot, reply, expected, trials_ + 1);
-    return;
+    Verify(*conversation, arena, slot, reply, drawn.expected, trials_ + 1);
+    if (set == 0) usable_.push_back({distribution, form});
+    // Small values find what large ones hide (a constant that is added), and one way of making values large is enough.
+    if (distribution == Distribution::kScaled) form = std::max(form, Forms(distribution) - 2);
   }
+}
+
+std::optional<Check::Elsewhere> Check::DrawAgain(Slot* slot) {
+  if (usable_.empty()) return std::nullopt;
+  std::swap(usable_[secret_.Below(usable_.size())], usable_.back());
+  const auto [distribution, form] = usable_.back();
+  usable_.pop_back();
+  std::optional<Elsewhere> drawn;
+  OnOthers(distribution, [&] { drawn = DrawElsewhere(distribution, form, 0, slot); });
+  if (!drawn->skipped.empty()) drawn.reset();
+  return drawn;
+}
+
+void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
+                        const Elsewhere& drawn) {
+  OnOthers(drawn.distribution, [&] {
+    noise_.assign(noise_.size(), {});
+    current_->how = drawn.how + ", between timed runs";
+    Verify(conversation, arena, slot, reply, drawn.expected, trials_ + 1);
+  });
+}
+
+// Positions or counts with which arithmetic has to do.
+bool Check::Indices(const Slot& slot) const {
+  for (std::size_t i = 0; i < slot.out.places.size(); ++i) {
+    const wire::DType& type = slot.out.places[i].type;
+    if (type.kind == wire::DTypeKind::kInt && type.bits >= 32 && problem_.ExactnessOf(i) != Exactness::kExact) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string Check::Unusable(const Expected& expected) {
@@ -624,16 +511,8 @@ std::string Check::Unusable(const Expected& expected) {
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
     const bool exact = !Fractions(expected.plain[i]);
-    const Comparison own = CompareTensors({exact ? expected.plain[i] : at::Tensor(),
-                                           expected.plain[i],
-                                           At(expected.high, i),
-                                           At(expected.nudged, i),
-                                           problem_.ReductionOf(i),
-                                           {},
-                                           At(expected.wide, i),
-                                           i < expected.jumps.size() ? expected.jumps[i] : 0,
-                                           At(expected.turned, i),
-                                           expected.turns},
+    const Comparison own = CompareTensors(Measured(i, exact ? expected.plain[i] : at::Tensor(), expected, {},
+                                                   i < expected.jumps.size() ? expected.jumps[i] : 0),
                                           verify_rule_);
     if (own.undecided) return "rounding decides the reference's own result there";
     if (exact) continue;
@@ -662,7 +541,7 @@ std::string Check::RuleText() const {
                   "scaled: rms error at most %.3g of the output's rms, no element beyond %g times that plus its slack, "
                   "against %s; integers and bool exact",
                   figures_.worst_allowed, kTailFactor,
-                  high_fits_ && problem_.double_seconds >= 0 ? "the reference in float64" : "the reference as written");
+                  expecting_.has_high() ? "the reference in float64" : "the reference as written");
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,24 +12,12 @@
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/distributions.h"
+#include "worker/judge/expected.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/settings.h"
 #include "worker/judge/slots.h"
 
 namespace grove::judge {
-
-struct Expected {
-  std::vector<at::Tensor> plain;
-  std::vector<at::Tensor> high;    // in float64; empty where there is none
-  std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
-  std::vector<at::Tensor> wide;    // the same for inputs nudged further, where an output has steps
-  std::vector<double> jumps;       // share of each output that jumps in a nudge; empty where none of them is known to
-  // Of outputs of exact types: which elements at least one of `turns` nudges turned over; undefined for others, empty
-  // where that was not asked.
-  std::vector<at::Tensor> turned;
-  int turns = 0;
-  double nudge_seconds = 0;  // one nudge and its evaluation, with `wide`
-};
 
 // How the check goes on one distribution of values.
 struct Outcome {
@@ -48,8 +37,7 @@ class Check {
   // Verdict when one is wrong.
   void Run(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random, const Progress& progress);
 
-  // `nudge`: also once more in float64 with the inputs moved by roundings.
-  Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
+  Expecting& expecting() { return expecting_; }
   // Compares what a slot holds after a run. Throws the Verdict when it is not right.
   // Whether elements were let through that are beyond the limit (Comparison::excused).
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
@@ -60,6 +48,21 @@ class Check {
   // passes.
   bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                     const Expected& expected, const std::vector<Leaf>& leaves, int trial, bool timed);
+
+  // A draw on values that the problem does not give.
+  struct Elsewhere {
+    Distribution distribution;
+    int form;
+    std::vector<Leaf> leaves;
+    Expected expected;
+    std::string how, skipped;  // skipped: why it is of no use
+  };
+  // One more of each that Run found to be of use, in random order, for a slot of shape set 0: who counts calls knows
+  // when the check is over. Nothing where there is none left.
+  std::optional<Elsewhere> DrawAgain(Slot* slot);
+  // Compares what that slot holds after a run on them. Throws the Verdict when it is not right.
+  void VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
+                   const Elsewhere& drawn);
 
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }
@@ -78,15 +81,18 @@ class Check {
   const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
 
  private:
-  // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
-  void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
-  void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
-  // Of outputs of few elements: the root mean square of the responses to several nudges in place of the one.
-  void NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
   std::vector<double> MeanJumps(const Expected& expected, bool given);
-  // One draw on values that the problem does not give. Throws the Verdict.
+  Elsewhere DrawElsewhere(Distribution distribution, int form, std::size_t set, Slot* slot);
+  // Does `work` as on this distribution, and goes back to GIVEN.
+  template <typename Work>
+  void OnOthers(Distribution distribution, const Work& work);
+  // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);
+  // What output `i` is compared by. `got` may be undefined; `noise`: of other draws.
+  ComparedTensors Measured(std::size_t i, const at::Tensor& got, const Expected& expected, const ReferenceNoise& noise,
+                           double jumps) const;
+  bool Indices(const Slot& slot) const;
   // Why these values say nothing about a kernel; empty = they do. Fills in noise_.
   std::string Unusable(const Expected& expected);
   Rule ForeignRule() const;
@@ -106,7 +112,8 @@ class Check {
   DeviceOps& ops_;
   const EvaluationSettings& settings_;
   Rule rule_;
-  bool high_fits_, varied_ = false;
+  Expecting expecting_;
+  bool varied_ = false;
   std::vector<std::string> paths_;
   nlohmann::json work_;
   int trials_ = 0, trials_passed_ = 0, first_failing_ = 0;
@@ -120,10 +127,12 @@ class Check {
   double foreign_wall_ = 0;  // seconds that the candidate took for its calls on other distributions
   Outcome* current_;         // the distribution that is tried now
   std::vector<Outcome> outcomes_;
+  std::vector<std::pair<Distribution, int>> usable_;  // of shape set 0, with their forms
   Rule verify_rule_;
   Random secret_;
   std::vector<nlohmann::json> outputs_;
   std::vector<ReferenceNoise> noise_;
+  std::vector<double> given_rms_;                               // of each output, the largest of any draw of GIVEN
   std::map<std::pair<std::size_t, std::size_t>, double> ties_;  // by shape set and output: most of any draw of GIVEN
   std::vector<Jumps> jumps_;
   std::vector<double> drawn_jumps_;  // of each output: the sum of Expected::jumps over the draws of GIVEN

@@ -203,6 +203,11 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
     relative *= kNoiseFactor;
     worst *= kNoiseFactor;
   }
+  const bool smaller = rule.unit > output_rms && output_rms > 0;
+  if (smaller) {
+    relative = std::max(relative, work * rule.unit / output_rms);
+    worst = std::max(worst, kTailFactor * relative);
+  }
   ScaledThresholds limits;
   limits.slack = constants.element_slack;
   if (rule.reduced > 0) {
@@ -214,11 +219,11 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   limits.rms = relative * output_rms;
   limits.element = worst * output_rms;
   limits.block = rule.reduced > 0 ? 0 : kBlockFactor * (constants.rounding + work);
-  limits.block_floor = limits.rms / 16;
+  limits.block_floor = smaller ? limits.rms : limits.rms / 16;
   limits.tiny = TinyOf(type);
   // On values that the problem does not give small results come of large numbers that nearly cancel (a sigmoid by a
   // hyperbolic tangent): what the work's own rounding makes of the largest says nothing of the smallest.
-  limits.outlier_floor = rule.any_order ? work * output_rms : 0;
+  limits.outlier_floor = rule.any_order ? work * std::max(output_rms, rule.unit) : 0;
   limits.relative_bound = rule.reduced > 0 ? kReducedBound : kRelativeBound;
   limits.jumps = noise.unstable > 0 ? JumpsAllowed(type, reduction, noise.unstable, rule) : 0;
   // Elements near zero are off relative to themselves in honest results too: where values are spread about zero with a
@@ -242,6 +247,7 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   const double finite = static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1));
   const double rms = std::sqrt(magnitude.squares / finite);
   result->elements = input.elements;
+  result->rms = rms;
   result->noise = input.noise;
   if (input.high != nullptr) {
     const double scale = rms > 0 ? rms : 1;
@@ -274,6 +280,7 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result->noise, rule);
   Rule same = rule;
   same.reduced = 0;
+  same.unit = rms > 0 ? rule.unit / rms : 0;
   result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, result->noise, same).rms;
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;

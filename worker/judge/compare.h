@@ -34,6 +34,10 @@ struct Rule {
   // Scaled: also allow what one accumulator makes of terms that are all alike or of very unequal size, where the errors
   // of rounding have one sign: up to an eighth of a rounding for each term. For values that the problem does not draw.
   bool any_order = false;
+  // Scaled: rms of the output on the problem's own values. Where it is smaller on others, honest programs still add and
+  // take off constants of the former size (a hyperbolic tangent as 2 / (1 + e^-2x) - 1): what their work rounds of that
+  // is allowed, too. 0 = nothing of that.
+  double unit = 0;
 };
 
 // The constants of the scaled rule, for one element type.
@@ -117,6 +121,7 @@ struct Comparison {
   std::string why;         // when not: one line
   std::int64_t elements = 0;
   std::int64_t mismatched = 0;                           // elements beyond what the rule allows
+  double rms = 0;                                        // of the reference's finite elements; not of exact types
   std::int64_t worst = -1;                               // flat position of the worst element; -1 when none differs
   double expected = 0, got = 0, error = 0, allowed = 0;  // there
   double max_abs_error = 0, max_rel_error = 0;

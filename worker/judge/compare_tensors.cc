@@ -255,20 +255,22 @@ double Extreme(at::ScalarType type) {
   }
 }
 
-Comparison CompareTensors(const ComparedTensors& given, const Rule& rule) {
+Comparison CompareTensors(const ComparedTensors& given, const Rule& asked) {
   ComparedTensors tensors = given;
+  Rule rule = asked;
   const bool fractions = Fractions(tensors.reference) && tensors.reference.numel() > 0;
   if (fractions) MakeInfinite(&tensors);
-  const double scale = fractions && rule.mode == RuleMode::kScaled ? ScaleOf(tensors.reference) : 1;
+  const double scale = fractions && asked.mode == RuleMode::kScaled ? ScaleOf(tensors.reference) : 1;
   if (scale != 1) {
     for (at::Tensor* tensor : {&tensors.got, &tensors.reference, &tensors.high, &tensors.nudged, &tensors.wide}) {
       if (tensor->defined()) *tensor = *tensor * scale;
     }
+    rule.unit *= scale;
   }
   const bool on_device = tensors.reference.is_cuda() && tensors.reference.numel() > kHostElements && fractions;
   Comparison compared = on_device ? CompareOnDevice(tensors, rule) : CompareOnHost(tensors, rule);
-  for (double* figure :
-       {&compared.expected, &compared.got, &compared.error, &compared.allowed, &compared.max_abs_error}) {
+  for (double* figure : {&compared.rms, &compared.expected, &compared.got, &compared.error, &compared.allowed,
+                         &compared.max_abs_error}) {
     *figure /= scale;
   }
   return compared;

@@ -17,7 +17,7 @@ enum class Distribution { kGiven, kScaled, kShifted, kSparse, kOutliers };
 const char* EnumName(Distribution distribution);
 Distribution ParseDistribution(const std::string& name);
 
-// Some have forms to fall back to: SCALED takes positive values of either sign first, then as they are, then small.
+// SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; small.
 int Forms(Distribution distribution);
 
 struct Transformed {
@@ -37,5 +37,7 @@ bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
 
 // Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element.
 std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);
+// The same, by so little that only equal numbers change places, zeros among them.
+std::vector<Leaf> PartTies(const std::vector<Leaf>& leaves, Random* random);
 
 }  // namespace grove::judge

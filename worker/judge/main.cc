@@ -429,6 +429,9 @@ class Judge {
       problem_.reduction = trace.reduction;
       problem_.reductions = trace.reductions;
       problem_.continuous = Continuous(trace.graph);
+      if (!trace.values_left) {
+        problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
+      }
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
+#include "worker/judge/exactness.h"
 #include "worker/judge/reference.h"
 
 namespace grove::judge {
@@ -16,7 +18,11 @@ struct LoadedProblem {
   double reduction = 1;            // longest reduction in the graph
   std::vector<double> reductions;  // of those that lead to each output; empty where that is not known
   double ReductionOf(std::size_t output) const { return output < reductions.size() ? reductions[output] : reduction; }
-  bool continuous = false;       // no thresholds, indices or poles in its graph, as far as that is known
+  bool continuous = false;           // no thresholds, indices or poles in its graph, as far as that is known
+  std::vector<Exactness> exactness;  // of each output; empty where there is no graph
+  Exactness ExactnessOf(std::size_t output) const {
+    return output < exactness.size() ? exactness[output] : Exactness::kRounded;
+  }
   double reference_seconds = 0;  // one warm eager call
   double draw_seconds = 0;       // one draw of the inputs
   double double_seconds = -1;    // one float64 evaluation; negative = not to be had

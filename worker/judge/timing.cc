@@ -38,10 +38,11 @@ constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std:
 constexpr double kMaxBandwidthCuda = 8e12, kMaxBandwidthCpu = 100e9, kLeastCuda = 1.5e-6, kLeastCpu = 0.2e-6;
 constexpr double kMaxSpeedup = 50;
 constexpr std::size_t kRecent = 31;
-constexpr int kBlock = 2;           // pairs that share the machine's mood
-constexpr int kShortEvery = 3;      // pairs to one shorter run
-constexpr int kBetween = 2;         // pairs to one moment between them, on average
-constexpr std::size_t kShorts = 5;  // at least, for a slope
+constexpr int kBlock = 2;            // pairs that share the machine's mood
+constexpr int kShortEvery = 3;       // pairs to one shorter run
+constexpr int kBetween = 2;          // pairs to one moment between them, on average
+constexpr double kElsewhere = 0.05;  // seconds for runs on other distributions, beyond the first
+constexpr std::size_t kShorts = 5;   // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
@@ -210,6 +211,37 @@ double Timing::RunUntimed() {
   return candidate_.Run(sets);
 }
 
+void Timing::RunElsewhere() {
+  const auto begin = Clock::now();
+  const Sets sets = Pick(calls_);
+  const std::size_t set = sets[random_.Below(sets.size())];
+  Slot* slot = &candidate_.arena().at(set);
+  const std::optional<Check::Elsewhere> drawn = check_.DrawAgain(slot);
+  if (!drawn) return;
+  values_.Refill(sets);
+  for (std::size_t i = 0; i < drawn->leaves.size(); ++i) {
+    const Leaf& leaf = values_.leaves(set)[i];
+    if (!leaf.scalar) leaf.tensor.copy_(drawn->leaves[i].tensor);
+  }
+  candidate_.Prepare(sets);
+  if (HasRival()) WaitForIdle();
+  candidate_.MakeReady(sets);
+  candidate_.Run(sets);
+  candidate_.Collect(sets);
+  check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), slot, candidate_.reply(), *drawn);
+  elsewhere_spent_ += Since(begin);
+}
+
+// What is no timed run, at a moment that nobody can know.
+void Timing::Between(const std::function<void()>& work) {
+  const auto began = Clock::now();
+  const double drawing = values_.drawing();
+  work();
+  // What was drawn there is taken off already.
+  begin_ += std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::max(0.0, Since(began) - (values_.drawing() - drawing))));
+}
+
 void Timing::MeasureAsking(int count) {
   for (int i = 0; i < count; ++i) Keep(&empty_, candidate_.AskForNothing());
   for (Series& entry : series_) {
@@ -317,6 +349,8 @@ void Timing::Run() {
   begin_ = Clock::now();
   drawn_ = values_.drawing();
   verify_spent_ = 0;
+  // Before there can be enough of them.
+  elsewhere_ = 1 + static_cast<int>(random_.Below(static_cast<std::uint64_t>(std::max(settings_.min_samples, 1))));
   const double longest = kLongest * settings_.max_time;
   while (pairs_ < settings_.max_samples) {
     const double spent = Since(begin_) - values_.drawing() + drawn_;
@@ -334,14 +368,9 @@ void Timing::Run() {
     ++pairs_;
     if (pairs_ % kShortEvery == 0) ShortRun();
     MeasureAsking(1);
-    if (between_ && random_.Below(kBetween) == 0) {
-      const auto began = Clock::now();
-      const double drawing = values_.drawing();
-      between_();
-      // What was drawn there is taken off already.
-      begin_ += std::chrono::duration_cast<Clock::duration>(
-          std::chrono::duration<double>(std::max(0.0, Since(began) - (values_.drawing() - drawing))));
-    }
+    if (between_ && random_.Below(kBetween) == 0) Between(between_);
+    const bool more = elsewhere_spent_ > 0 && elsewhere_spent_ < kElsewhere && random_.Below(kBetween) == 0;
+    if (more || (elsewhere_spent_ == 0 && pairs_ == elsewhere_)) Between([this] { RunElsewhere(); });
     if (Longer()) continue;
     if (tried_ >= kEnoughTried && 2 * invalid_ > tried_ && reruns_ < kMaxReruns) {
       // Once more, when it may have cooled down.
@@ -506,7 +535,7 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
       std::vector<at::Tensor> outputs = reference->Outputs(set);
       if (!outputs.empty()) return outputs;
     }
-    return check_.Compute(values_.leaves(set), false).plain;
+    return check_.expecting().Compute(values_.leaves(set), false).plain;
   };
   const double room = kVerifyShare * Since(begin_) - verify_spent_;
   Sets order = timed;

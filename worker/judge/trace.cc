@@ -7,9 +7,11 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <unordered_map>
 
 #include "worker/judge/tensor_type.h"
@@ -75,6 +77,48 @@ std::optional<std::vector<std::int64_t>> Sizes(const Value* value) {
   auto sizes = type->sizes().concrete_sizes();
   if (!sizes) return std::nullopt;
   return *sizes;
+}
+
+double Longest(const std::vector<std::vector<std::int64_t>>& shapes) {
+  double largest = 1;
+  for (const auto& shape : shapes) {
+    for (std::int64_t size : shape) largest = std::max(largest, static_cast<double>(size));
+  }
+  return largest;
+}
+
+// How many products make one element of an einsum: the sizes of what its equation ("bij,bjk->bik") sums over.
+double Summed(std::string equation, const std::vector<std::vector<std::int64_t>>& shapes) {
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  const std::size_t arrow = equation.find("->");
+  std::map<char, double> sizes;
+  std::map<char, int> uses;
+  std::size_t operand = 0;
+  std::istringstream terms(equation.substr(0, arrow));
+  for (std::string term; std::getline(terms, term, ',') && operand < shapes.size(); ++operand) {
+    // An ellipsis stands for the dimensions that have no letter.
+    const std::size_t dots = term.find("..."), letters = term.size() - (dots == std::string::npos ? 0 : 3);
+    const auto& shape = shapes[operand];
+    if (letters > shape.size()) return Longest(shapes);
+    std::size_t dim = 0;
+    for (std::size_t i = 0; i < term.size(); ++i) {
+      if (i == dots) {
+        dim += shape.size() - letters;
+        i += 2;
+        continue;
+      }
+      double& size = sizes[term[i]];
+      size = std::max(size, static_cast<double>(shape[dim++]));
+      ++uses[term[i]];
+    }
+  }
+  double summed = 1;
+  for (const auto& [letter, size] : sizes) {
+    const bool kept =
+        arrow == std::string::npos ? uses[letter] == 1 : equation.find(letter, arrow + 2) != std::string::npos;
+    if (!kept) summed *= size;
+  }
+  return summed;
 }
 
 double Elements(const std::vector<std::int64_t>& sizes) {
@@ -259,6 +303,10 @@ class GraphReader {
     std::vector<std::vector<std::int64_t>> shapes;
     for (const Value* input : node->inputs()) {
       if (auto sizes = Sizes(input)) shapes.push_back(*sizes);
+      if (input->node()->kind() != c10::prim::ListConstruct) continue;
+      for (const Value* item : input->node()->inputs()) {
+        if (auto sizes = Sizes(item)) shapes.push_back(*sizes);
+      }
     }
     if (shapes.empty() || shapes[0].empty()) return 1;
     auto has = [&kind](const char* part) { return kind.find(part) != std::string::npos; };
@@ -271,21 +319,40 @@ class GraphReader {
                                : fan / std::max<double>(static_cast<double>(std::min(shapes[1][0], shapes[1][1])), 1);
     }
     if (has("addmm") || has("baddbmm") || has("addmv")) return shapes.size() > 1 ? last(shapes[1]) : 1;
-    if (has("matmul") || has("::mm") || has("::bmm") || has("linear") || has("::mv") || has("::dot"))
-      return last(shapes[0]);
-    if (has("einsum") || has("attention")) {
-      double largest = 1;
-      for (const auto& shape : shapes) {
-        for (std::int64_t size : shape) largest = std::max(largest, static_cast<double>(size));
+    if (has("matmul") || has("::mm") || has("::bmm") || has("::linear") || has("::mv") ||
+        (has("dot") && !has("attention")) || has("inner") || has("cov") || has("corrcoef") || has("trapz") ||
+        has("trapezoid")) {
+      if (!has("tensordot")) return last(shapes[0]);
+      // Products of m k and k n elements give m n of them.
+      const auto out = Sizes(node->output(0));
+      if (!out || shapes.size() < 2) return kUnknownReduction;
+      return std::sqrt(Elements(shapes[0]) * Elements(shapes[1]) / std::max(Elements(*out), 1.0));
+    }
+    if (has("fft")) {
+      // Each value is a sum of all, in whatever steps: over the longest dimension, or over several of them.
+      const std::vector<std::int64_t> shape = Sizes(node->output(0)).value_or(shapes[0]);
+      const std::size_t dims = has("fft2") ? 2 : has("fftn") ? shape.size() : 1;
+      double product = 1;
+      for (std::size_t i = shape.size() - std::min(dims, shape.size()); i < shape.size(); ++i) {
+        product *= static_cast<double>(std::max(shape[i], i < shapes[0].size() ? shapes[0][i] : 1));
       }
-      return largest;
+      return std::max({product, Longest({shape}), Longest({shapes[0]})});
     }
+    if (has("einsum")) {
+      const auto equation = constants_.find(node->input(0));
+      if (equation != constants_.end() && equation->second.isString()) {
+        return Summed(equation->second.toStringRef(), shapes);
+      }
+    }
+    // Solvers and decompositions sum over rows and columns of a matrix.
+    for (const char* part :
+         {"einsum", "attention", "cdist", "bilinear", "inverse", "cholesky", "matrix_power", "matrix_exp",
+          "chain_matmul", "multi_dot", "cosine_similarity", "pairwise_distance", "stft"}) {
+      if (has(part)) return Longest(shapes);
+    }
+    if (has("linalg") && !has("norm")) return Longest(shapes);
     if (has("lstm") || has("gru") || has("rnn")) return 2 * last(shapes[0]);
-    if (has("softmax") || has("cumsum") || has("cumprod") || has("logsumexp")) {
-      double largest = 1;
-      for (std::int64_t size : shapes[0]) largest = std::max(largest, static_cast<double>(size));
-      return largest;
-    }
+    if (has("softmax") || has("cumsum") || has("cumprod") || has("logsumexp")) return Longest({shapes[0]});
     if (has("layer_norm") || has("group_norm") || has("instance_norm")) {
       // Over the dimensions that are named, over a group's channels, over one channel; where that is not known, over
       // all but the first dimension.
@@ -305,12 +372,20 @@ class GraphReader {
       return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][1]), 1);
     }
     if (has("sum") || has("mean") || has("norm") || has("var") || has("std") || has("pool") || has("prod") ||
-        has("loss")) {
+        has("loss") || has("trace") || has("embedding_bag") || has("kl_div") || has("cross_entropy")) {
       double smallest = Elements(shapes[0]);
       for (const Value* output : node->outputs()) {
         if (auto sizes = Sizes(output)) smallest = std::min(smallest, std::max(Elements(*sizes), 1.0));
       }
       return Elements(shapes[0]) / smallest;
+    }
+    if (has("scatter_add") || has("scatter_reduce") || has("index_add") || has("col2im")) {
+      // As many as meet in one place, which is several times the mean.
+      constexpr double kUneven = 4;
+      double most = 1;
+      for (const auto& shape : shapes) most = std::max(most, Elements(shape));
+      const auto out = Sizes(node->output(0));
+      return out ? std::max(1.0, kUneven * most / std::max(Elements(*out), 1.0)) : kUnknownReduction;
     }
     return 1;
   }
@@ -320,6 +395,9 @@ class GraphReader {
   std::unordered_map<const Value*, c10::IValue> constants_;
   std::size_t next_ = 0;
 };
+
+// torch tells of values that a program takes out of tensors, in the thread that traces.
+thread_local bool values_left = false;
 
 std::string FirstLine(std::string text) {
   if (auto at = text.find('\n'); at != std::string::npos) text.resize(at);
@@ -342,6 +420,8 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     for (const at::Tensor& parameter : reference.LiveParameters()) inputs.emplace_back(parameter);
     reference.BeginTrace();
     begun = true;
+    torch::jit::tracer::setWarn([](const std::string&) { values_left = true; });
+    values_left = false;
     auto traced = torch::jit::tracer::trace(
         std::move(inputs),
         [&](const torch::jit::Stack& stack) -> torch::jit::Stack {
@@ -361,6 +441,7 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     auto graph = traced.first->graph;
     torch::jit::EliminateDeadCode(graph);
     GraphReader(*graph).Read(leaves.size(), &result);
+    result.values_left = values_left;
   } catch (const std::exception& error) {
     if (begun) {
       try {

@@ -1,0 +1,226 @@
+#include "worker/judge/expected.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "worker/judge/compare_tensors.h"
+#include "worker/judge/distributions.h"
+#include "worker/judge/tensor_type.h"
+
+namespace grove::judge {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+}  // namespace
+
+Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
+  Expected expected;
+  auto call = reference_.Prepare(leaves, Mode::kEager);
+  call->Run();
+  expected.plain = call->Outputs();
+  if (high && has_high()) {
+    try {
+      auto exact = reference_.Prepare(leaves, Mode::kDouble);
+      exact->Run();
+      expected.high = exact->Outputs();
+      if (expected.high.size() != expected.plain.size()) expected.high.clear();
+      for (std::size_t i = 0; i < expected.high.size(); ++i) {
+        if (expected.high[i].sizes() != expected.plain[i].sizes()) expected.high.clear();
+      }
+      if (nudge && !expected.high.empty()) {
+        try {
+          auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
+          moved->Run();
+          expected.nudged = moved->Outputs();
+        } catch (const std::exception&) {
+          expected.nudged.clear();  // no memory for a second one: judged without
+        }
+        if (expected.nudged.size() != expected.high.size()) expected.nudged.clear();
+        for (std::size_t i = 0; i < expected.nudged.size(); ++i) {
+          if (expected.nudged[i].sizes() != expected.high[i].sizes()) expected.nudged.clear();
+        }
+        if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
+          try {
+            ops_.Synchronize();  // what was queued before is not its time
+            const Clock::time_point begin = Clock::now();
+            auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
+            moved->Run();
+            expected.wide = moved->Outputs();
+            ops_.Synchronize();
+            expected.nudge_seconds = Since(begin);
+          } catch (const std::exception&) {
+            expected.wide.clear();
+          }
+          if (expected.wide.size() != expected.high.size()) expected.wide.clear();
+          for (std::size_t i = 0; i < expected.wide.size(); ++i) {
+            if (expected.wide[i].sizes() != expected.high[i].sizes()) expected.wide.clear();
+          }
+        }
+        FollowInputs(&expected);
+        CountJumps(leaves, &expected);
+        CountTies(leaves, &expected);
+        if (!expected.nudged.empty()) NudgeMore(leaves, &expected);
+      }
+    } catch (const std::exception&) {
+      expected.high.clear();
+      problem_.double_seconds = -1;
+    }
+  }
+  return expected;
+}
+
+// What is selected of the inputs as they are follows them, and no threshold on the way is one that rounding crosses.
+void Expecting::FollowInputs(Expected* expected) const {
+  for (std::size_t i = 0; i < expected->nudged.size(); ++i) {
+    if (!Fractions(expected->plain[i]) || problem_.ExactnessOf(i) != Exactness::kExact) continue;
+    expected->nudged[i] = expected->high[i].to(expected->nudged[i].scalar_type()) * (1 + kNudge);
+    if (i < expected->wide.size()) expected->wide[i] = expected->nudged[i];
+  }
+}
+
+// By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large. What
+// jumps is left as the one nudge shows it.
+void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
+  constexpr std::int64_t kFew = 256;
+  constexpr int kNudges = 12;           // with the first
+  constexpr double kMostSeconds = 0.2;  // for all of them
+  if (problem_.double_seconds * kNudges > kMostSeconds) return;
+  struct Responses {
+    std::size_t output;
+    at::Tensor high, jump, squares, count;
+    void Add(const at::Tensor& moved) {
+      const at::Tensor response = (moved.to(at::kDouble) - high).abs(), slope = response.le(jump);  // of NaN: false
+      squares += response.square().masked_fill(slope.logical_not(), 0);
+      count += slope.to(at::kDouble);
+    }
+  };
+  std::vector<Responses> few;
+  for (std::size_t i = 0; i < expected->high.size(); ++i) {
+    const at::Tensor& high = expected->high[i];
+    if (!Fractions(high) || high.is_complex() || high.numel() == 0 || high.numel() > kFew) continue;
+    const at::Tensor values = high.to(at::kDouble);
+    few.push_back(
+        {i, values, kJump * at::sqrt(values.square().mean()), at::zeros_like(values), at::zeros_like(values)});
+    few.back().Add(expected->nudged[i]);
+  }
+  if (few.empty()) return;
+  const Clock::time_point begin = Clock::now();
+  try {
+    for (int nudges = 1; nudges < kNudges && Since(begin) < kMostSeconds; ++nudges) {
+      const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
+      moved->Run();
+      const std::vector<at::Tensor> outputs = moved->Outputs();
+      for (Responses& one : few) {
+        if (one.output < outputs.size() && outputs[one.output].sizes() == one.high.sizes()) {
+          one.Add(outputs[one.output]);
+        }
+      }
+    }
+  } catch (const std::exception&) {  // no memory for another one: those that there are
+  }
+  for (const Responses& one : few) {
+    at::Tensor& nudged = expected->nudged[one.output];
+    const at::Tensor first = (nudged.to(at::kDouble) - one.high).abs();
+    nudged =
+        at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
+  }
+}
+
+// Thresholds that one output in many crosses, while honest programs differ by a few roundings and thousands of outputs
+// are compared: inputs are moved until some are seen to cross. What is bent, not broken, may look so for large moves,
+// so a smaller one bounds the count: four elements that chance let it miss.
+void Expecting::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
+  // Further where there are few elements.
+  constexpr std::int64_t kFew = 4096;
+  bool few = true;
+  for (const at::Tensor& output : expected->plain) few = few && output.numel() <= kFew;
+  const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = few ? 0x1p-11 : 0x1p-14;
+  constexpr double kMissed = 4;
+  constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
+  if (expected->nudged.empty() || problem_.continuous || problem_.double_seconds > kMostSeconds) return;
+  const auto count = [&](double size) {
+    std::vector<double> jumps(expected->high.size(), 0);
+    const auto moved = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
+    moved->Run();
+    const std::vector<at::Tensor> outputs = moved->Outputs();
+    for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
+      jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
+    }
+    return jumps;
+  };
+  try {
+    const std::vector<double> far = count(kFar);
+    if (std::all_of(far.begin(), far.end(), [](double jumps) { return jumps == 0; })) {
+      expected->jumps.assign(far.size(), 0);
+      return;
+    }
+    const std::vector<double> halfway = count(kHalfway);
+    for (std::size_t i = 0; i < far.size(); ++i) {
+      const double n = static_cast<double>(std::max<std::int64_t>(expected->high[i].numel(), 1));
+      const double most = (halfway[i] + kMissed) * (kNudge / kHalfway);
+      expected->jumps.push_back(std::min(far[i] * (kNudge / kFar), most) / n);
+    }
+  } catch (const std::exception&) {
+    expected->jumps.clear();  // no memory for another one: judged without
+  }
+}
+
+// One nudge shows a fourth of the ties: of few ties perhaps none, and a program that decides one of them otherwise
+// would be WRONG. Nudged until nearly all have shown, as far as there is time. Where no arithmetic comes before the
+// choice, keys are moved by so little that only equal ones change places.
+void Expecting::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
+  if (expected->wide.empty()) return;
+  TurnOver(
+      Exactness::kRounded, [&] { return Nudge(leaves, kNudge, &secret_); }, expected);
+  TurnOver(
+      Exactness::kChosen, [&] { return PartTies(leaves, &secret_); }, expected);
+}
+
+template <typename Inputs>
+void Expecting::TurnOver(Exactness which, const Inputs& nudge, Expected* expected) {
+  constexpr int kMostTurns = 24;        // show 999 of 1,000 ties of two
+  constexpr double kMostSeconds = 0.2;  // for all of them
+  std::vector<std::size_t> outputs;
+  for (std::size_t i = 0; i < expected->plain.size(); ++i) {
+    if (!Fractions(expected->plain[i]) && problem_.ExactnessOf(i) == which) outputs.push_back(i);
+  }
+  if (outputs.empty()) return;
+  const Clock::time_point begin = Clock::now();
+  std::vector<at::Tensor> masks(expected->high.size());
+  int turns = 0;
+  double longest = expected->nudge_seconds;
+  try {
+    const auto add = [&](const std::vector<at::Tensor>& moved) {
+      for (std::size_t i : outputs) {
+        const at::Tensor turned = moved[i].ne(expected->high[i]);
+        masks[i] = masks[i].defined() ? masks[i].logical_or(turned) : turned;
+      }
+      ++turns;
+    };
+    if (which == Exactness::kRounded) add(expected->nudged);
+    while (turns < kMostTurns && (turns == 0 || Since(begin) + longest < kMostSeconds)) {
+      const Clock::time_point turn = Clock::now();
+      auto call = reference_.Prepare(nudge(), Mode::kDouble);
+      call->Run();
+      const std::vector<at::Tensor> moved = call->Outputs();
+      if (moved.size() != masks.size()) return;
+      for (std::size_t i : outputs) {
+        if (moved[i].sizes() != expected->high[i].sizes()) return;
+      }
+      add(moved);
+      ops_.Synchronize();  // what was queued has to be paid for, too
+      longest = std::max(longest, Since(turn));
+    }
+  } catch (const std::exception&) {
+    if (turns == 0) return;  // no memory for another one: what was counted so far
+  }
+  expected->turned.resize(expected->plain.size());
+  for (std::size_t i : outputs) expected->turned[i] = {masks[i], turns};
+}
+
+}  // namespace grove::judge

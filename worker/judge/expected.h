@@ -1,0 +1,59 @@
+// What is expected of one draw of the inputs: the reference's outputs, the same in float64, and what rounding does to
+// them, by evaluations on inputs that are moved a little. docs/correctness.md derives every constant.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "worker/judge/device_ops.h"
+#include "worker/judge/problem.h"
+#include "worker/judge/random.h"
+
+namespace grove::judge {
+
+struct Expected {
+  std::vector<at::Tensor> plain;
+  std::vector<at::Tensor> high;    // in float64; empty where there is none
+  std::vector<at::Tensor> nudged;  // the same for nudged inputs; empty where there is none
+  std::vector<at::Tensor> wide;    // the same for inputs nudged further, where an output has steps
+  std::vector<double> jumps;       // share of each output that jumps in a nudge; empty where none of them is known to
+  // Of outputs of exact types: which elements at least one of so many nudges turned over; undefined for others, empty
+  // where that was not asked.
+  struct Turned {
+    at::Tensor elements;
+    int turns = 0;
+  };
+  std::vector<Turned> turned;
+  double nudge_seconds = 0;  // one nudge and its evaluation, with `wide`
+};
+
+class Expecting {
+ public:
+  // `high_fits`: device memory has room for a float64 evaluation beside everything else.
+  Expecting(LoadedProblem& problem, DeviceOps& ops, bool high_fits)
+      : problem_(problem), reference_(*problem.reference), ops_(ops), high_fits_(high_fits) {}
+
+  // `nudge`: also in float64 with the inputs moved by roundings.
+  Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
+  bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
+
+ private:
+  void FollowInputs(Expected* expected) const;
+  // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
+  void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
+  void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
+  // Turns outputs of exact types over, those whose exactness is `which`, for which `nudge` makes inputs.
+  template <typename Inputs>
+  void TurnOver(Exactness which, const Inputs& nudge, Expected* expected);
+  // Of outputs of few elements: the root mean square of the responses to several nudges in place of the one.
+  void NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
+
+  LoadedProblem& problem_;
+  Reference& reference_;
+  DeviceOps& ops_;
+  const bool high_fits_;
+  Random secret_ = Random::Secret();
+};
+
+}  // namespace grove::judge
