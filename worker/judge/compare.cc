@@ -219,6 +219,9 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   limits.rms = relative * output_rms;
   limits.element = worst * output_rms;
   limits.block = rule.reduced > 0 ? 0 : kBlockFactor * (constants.rounding + work);
+  // On values that the problem does not give one element may be all of its block, and carry the rounding of a constant
+  // that no nudge of the inputs shows (a rotation's angle).
+  if (rule.any_order && limits.block > 0) limits.block = std::max(limits.block, kNoiseFactor * relative);
   limits.block_floor = smaller ? limits.rms : limits.rms / 16;
   limits.tiny = TinyOf(type);
   // On values that the problem does not give small results come of large numbers that nearly cancel (a sigmoid by a
