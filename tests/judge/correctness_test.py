@@ -418,7 +418,25 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
                                       (count, counting % "0.25f", counting % "0.2501f")):
             assert self.native(problem, right)["result"]["verdict"] == "VERDICT_CORRECT"
             assert self.native(problem, wrong)["result"]["verdict"] == "VERDICT_WRONG", wrong
-        # A number that the program took out of a tensor was made by arithmetic.
+        both = model("        return (a[0] == a[1]) & (a[0] > -1)", "[(torch.randn(20000) * 32).round() / 32, (torch.randn(20000) * 32).round() / 32]")
+        assert self.native(both, flag % "x[i] == b[i] && x[i] > -1 && i % 100", dict(QUICK, only_given_inputs=True))["result"]["verdict"] == "VERDICT_WRONG"
+        # Of keys that are flags the first is right, whatever nudges make of zeros.
+        some = model("        return (a[0] != 0).to(torch.int32).argmax(1)", "[torch.randn(4096, 40) * (torch.rand(4096, 40) > 0.1)]")
+        result = self.native(some, "int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 4096; ++i) o[i] = 0;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        # Among equal keys any place of a pool is right.
+        pool = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 8192; ++i) { int r = i / 16 % 16 * 2, c = i % 16 * 2, at = -1; const float* p = x + i / 256 * 1024; "
+                "for (int d = 0; d < 4; ++d) { int j = (r + d / 2) * 32 + c + d % 2; if (at < 0 || p[j] >= p[at]) at = j; } o[i] = at; }")
+        for call in ("max_pool2d(a[0], 2, return_indices=True)", "adaptive_max_pool2d(a[0], 16, return_indices=True)"):
+            places = model(f"        return torch.nn.functional.{call}[1]", "[(torch.randn(1, 32, 32, 32) * 4).round() / 8 + 3.1]")
+            assert self.native(places, pool)["result"]["verdict"] == "VERDICT_CORRECT", call
+        # A number that the program took out of a tensor was made by arithmetic, and so was what is not traced.
+        steps = model("        return (a[0].cumsum(-1) * 100).data.floor().long()", "[torch.rand(64, 300)]")
+        stairs = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 64; ++i) { double t = 0; for (int j = 0; j < 300; ++j) "
+                  "{ t += x[i * 300 + j]; o[i * 300 + j] = (int64_t)floor(t * 100); } }")
+        for _ in range(3):
+            result = self.native(steps, stairs)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
         mean = model("        return a[0] > a[0].mean().item()", "[torch.randn(300, 1000)]")
         above = ("bool* o = (bool*)args->outputs[0].data; double t = 0; float f = 0; for (long i = 0; i < n; ++i) { t += x[i]; f += x[i]; } "
                  "for (long i = 0; i < n; ++i) o[i] = x[i] > (float)(%s / n);")
@@ -452,6 +470,19 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         single = "float t = i * (1 / powf(10000.0f, j / 32.0f)), c = cosf(t), s = sinf(t);"
         for table, verdict in ((double % "-j / 32.0", "CORRECT"), (single, "CORRECT"), (double % "-j / 33.0", "WRONG")):
             assert self.native(rope, body % table)["result"]["verdict"] == "VERDICT_" + verdict, table
+
+    def test_a_reference_that_reads_bits_has_no_double(self):
+        # What its bits are in float64 would be garbage, and everything right beside it.
+        cut = model("        return (a[0].float().view(torch.int32) & -65536).view(torch.float32).sum(-1)", "[torch.randn(512, 256)]")
+        body = "for (int i = 0; i < 512; ++i) { float t = 0; for (int j = 0; j < 256; ++j) { uint32_t u; memcpy(&u, x + i * 256 + j, 4); u &= 0xffff0000; float f; memcpy(&f, &u, 4); t += f; } y[i] = %s; }"
+        assert self.native(cut, body % "t")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(cut, body % "0")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_reduced_precision_is_allowed_on_small_values_too(self):
+        half = model("        return torch.sigmoid(a[0]) - 0.5", "[torch.randn(64, 500)]")
+        body = "for (long i = 0; i < 32000; ++i) { float s = 1 / (1 + expf(-x[i])); uint32_t u; memcpy(&u, &s, 4); u = (u + 0x1000) & 0xffffe000; memcpy(&s, &u, 4); y[i] = s - 0.5f; }"
+        assert self.native(half, body, dict(QUICK, precision="PRECISION_POLICY_REDUCED", precision_tolerance=1e-3))["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(half, body)["result"]["verdict"] == "VERDICT_WRONG"
 
     def test_transforms_and_products_of_any_form_are_sums_of_as_many_terms(self):
         # In float32, one term after the other.

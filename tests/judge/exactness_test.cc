@@ -38,6 +38,9 @@ TEST_CASE("Comparisons, selections and counts of untouched inputs are exact", "[
            "v1", {"bfloat16"}) == Exactness::kExact);
   CHECK(Of(json::array({Operation("aten::mul", {"in0", "in1"}, {"v0"}, {"int32"})}), "v0", {"int32", "int32"}) ==
         Exactness::kExact);
+  CHECK(Of(json::array({equal, Operation("aten::gt", {"in0", "-1"}, {"v1"}, {"bool"}),
+                        Operation("aten::__and__", {"v0", "v1"}, {"v2"}, {"bool"})}),
+           "v2") == Exactness::kExact);
   CHECK(Of(json::array(), "in0") == Exactness::kExact);
 }
 
@@ -50,6 +53,27 @@ TEST_CASE("Positions among equal keys are chosen, and so is what follows from th
   const json most = Operation("aten::max", {"in0", "1", "false"}, {"v0", "v1"}, {"float32", "int64"});
   CHECK(Of(json::array({most}), "v1") == Exactness::kChosen);
   CHECK(Of(json::array({Operation("aten::max", {"in0"}, {"v0"}, {"float32"})}), "v0") == Exactness::kExact);
+  const json pool = Operation("aten::adaptive_max_pool2d", {"in0", "[4,4]"}, {"v0", "v1"}, {"float32", "int64"});
+  CHECK(Of(json::array({pool}), "v0") == Exactness::kExact);
+  CHECK(Of(json::array({pool}), "v1") == Exactness::kChosen);
+}
+
+TEST_CASE("Keys that no nudge parts are chosen as torch documents it, or not known", "[exactness]") {
+  const auto chosen = [](const char* step, const char* key, const char* choice) {
+    return Of(json::array({Operation(step, {"in0", "0"}, {"v0"}, {key}),
+                           Operation("aten::to", {"v0", "6"}, {"v1"}, {"float32"}),
+                           Operation(choice, {"v1", "1"}, {"v2"}, {"int64"})}),
+              "v2");
+  };
+  for (const char* step : {"aten::ne", "aten::sign", "aten::floor"}) {
+    CAPTURE(step);
+    const char* key = std::string(step) == "aten::ne" ? "bool" : "float32";
+    CHECK(chosen(step, key, "aten::argmax") == Exactness::kExact);
+    CHECK(chosen(step, key, "aten::argsort") == Exactness::kRounded);
+  }
+  CHECK(chosen("aten::clamp_min", "float32", "aten::argmax") == Exactness::kChosen);
+  CHECK(Of(json::array({Operation("aten::argmax", {"in0", "1"}, {"v0"}, {"int64"})}), "v0", {"int32"}) ==
+        Exactness::kExact);
 }
 
 TEST_CASE("Arithmetic with fractions, what narrows and what is not known is rounded", "[exactness]") {
@@ -76,6 +100,16 @@ TEST_CASE("Arithmetic with fractions, what narrows and what is not known is roun
   CHECK(Of(above("0.1"), "v0", {"bfloat16"}) == Exactness::kRounded);
   CHECK(Of(above("0.25"), "v0", {"bfloat16"}) == Exactness::kExact);
   CHECK(Of(above("0.1"), "v0", {"float32"}) == Exactness::kExact);
+  // A tensor that is no input may have been made by anything.
+  CHECK(Of(json::array({Operation("aten::floor", {R"({"tensor":"float32[8]"})"}, {"v0"}, {"float32"}),
+                        Operation("aten::gt", {"v0", "0"}, {"v1"}, {"bool"})}),
+           "v1") == Exactness::kRounded);
+  CHECK(Of(json::array({Operation("aten::round", {"in0", "2"}, {"v0"}, {"float32"}),
+                        Operation("aten::gt", {"v0", "0"}, {"v1"}, {"bool"})}),
+           "v1") == Exactness::kRounded);
+  for (const char* kind : {"aten::mul_", "aten::__iand__", "aten::_"}) CHECK(InPlace(kind));
+  for (const char* kind : {"aten::mul", "aten::__and__", "aten::__or__", "aten::__invert__"})
+    CHECK_FALSE(InPlace(kind));
   CHECK(Of(json::array(), "v7") == Exactness::kRounded);
   CHECK(Of(json::array(), "3") == Exactness::kRounded);
 }

@@ -83,7 +83,7 @@ class Check {
  private:
   std::vector<double> MeanJumps(const Expected& expected, bool given);
   Elsewhere DrawElsewhere(Distribution distribution, int form, std::size_t set, Slot* slot);
-  // Does `work` as on this distribution, and goes back to GIVEN.
+  // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN.
   template <typename Work>
   void OnOthers(Distribution distribution, const Work& work);
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
@@ -93,7 +93,7 @@ class Check {
   ComparedTensors Measured(std::size_t i, const at::Tensor& got, const Expected& expected, const ReferenceNoise& noise,
                            double jumps) const;
   bool Indices(const Slot& slot) const;
-  // Why these values say nothing about a kernel; empty = they do. Fills in noise_.
+  // Why these values say nothing about a kernel; empty = they do.
   std::string Unusable(const Expected& expected);
   Rule ForeignRule() const;
   std::string Precision() const;  // in words
@@ -124,8 +124,9 @@ class Check {
   };
   Figures figures_;
   bool given_finite_ = true;
-  double foreign_wall_ = 0;  // seconds that the candidate took for its calls on other distributions
-  Outcome* current_;         // the distribution that is tried now
+  double longest_other_ = 0;  // seconds of one draw of another distribution and what is computed for it
+  double foreign_wall_ = 0;   // seconds that the candidate took for its calls on other distributions
+  Outcome* current_;          // the distribution that is tried now
   std::vector<Outcome> outcomes_;
   std::vector<std::pair<Distribution, int>> usable_;  // of shape set 0, with their forms
   Rule verify_rule_;

@@ -205,7 +205,7 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   }
   const bool smaller = rule.unit > output_rms && output_rms > 0;
   if (smaller) {
-    relative = std::max(relative, work * rule.unit / output_rms);
+    relative = std::max(relative, std::max(work, rule.reduced) * rule.unit / output_rms);
     worst = std::max(worst, kTailFactor * relative);
   }
   ScaledThresholds limits;

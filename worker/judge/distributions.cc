@@ -250,17 +250,4 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
   return nudged;
 }
 
-std::vector<Leaf> PartTies(const std::vector<Leaf>& leaves, Random* random) {
-  constexpr double kSize = 0x1p-40;      // different numbers of float32 are 2^-24 of themselves apart
-  constexpr double kOfZeros = 0x1p-200;  // nearer to zero than any of them
-  std::vector<Leaf> parted = Nudge(leaves, kSize, random);
-  for (std::size_t i = 0; i < parted.size(); ++i) {
-    at::Tensor& tensor = parted[i].tensor;
-    if (parted[i].scalar || !Fractions(leaves[i].tensor) || tensor.is_complex() || IsSymmetric(tensor)) continue;
-    const at::Generator generator = MakeGenerator(tensor.device(), random->Next() >> 1);
-    tensor = at::where(tensor.eq(0), (Uniform(tensor, generator) - 0.5).to(at::kDouble) * kOfZeros, tensor);
-  }
-  return parted;
-}
-
 }  // namespace grove::judge

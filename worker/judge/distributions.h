@@ -37,7 +37,7 @@ bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
 
 // Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element.
 std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);
-// The same, by so little that only equal numbers change places, zeros among them.
-std::vector<Leaf> PartTies(const std::vector<Leaf>& leaves, Random* random);
+// By so little that only equal numbers change places: different ones of float32 are 2^-24 of themselves apart.
+inline constexpr double kPartingNudge = 0x1p-40;
 
 }  // namespace grove::judge

@@ -14,9 +14,10 @@ using nlohmann::json;
 
 // Give elements of their operands, or say how two compare.
 constexpr char kSelects[] =
-    "ListConstruct ListUnpack TupleConstruct TupleUnpack abs adaptive_max_pool1d adaptive_max_pool2d "
-    "adaptive_max_pool3d alias all amax amin aminmax any argwhere as_strided bitwise_and bitwise_not bitwise_or "
-    "bitwise_xor block_diag broadcast_tensors bucketize cat chunk clamp clamp_max clamp_min clip clone column_stack "
+    "ListConstruct ListUnpack TupleConstruct TupleUnpack __and__ __or__ "
+    "__xor__ abs alias all amax amin aminmax any argwhere as_strided bitwise_and bitwise_not bitwise_or "
+    "bitwise_xor block_diag broadcast_tensors bucketize cat ceil chunk clamp clamp_max clamp_min clip clone "
+    "column_stack "
     "concat concatenate constant_pad_nd contiguous copysign count_nonzero detach diag diag_embed diagonal dropout "
     "dsplit dstack embedding eq expand expand_as feature_dropout flatten flip fliplr flipud floor fmax fmin full "
     "full_like "
@@ -32,9 +33,18 @@ constexpr char kSelects[] =
     "zeros zeros_like ";
 // Choose among equal keys; of those that give values, too, the values come first.
 constexpr char kChooses[] =
-    "argmax argmin argsort cummax cummin kthvalue max max_pool1d_with_indices max_pool2d_with_indices "
+    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d argmax argmin argsort cummax cummin kthvalue max "
+    "max_pool1d_with_indices max_pool2d_with_indices "
     "max_pool3d_with_indices "
-    "median min mode nanmedian sort topk ";
+    "median min nanmedian sort topk ";
+
+// Of those that choose: the first of equal keys, as torch documents it.
+constexpr char kTakesFirst[] = "argmax argmin max min ";
+// Turn what is near into what is far: no nudge of their operands goes through them as it is.
+constexpr char kSteps[] =
+    "all any argwhere bucketize ceil count_nonzero eq floor ge greater greater_equal gt isfinite isin isinf isnan "
+    "isneginf isposinf le less less_equal logical_and logical_not logical_or logical_xor lt ne not_equal round "
+    "searchsorted sgn sign signbit trunc ";
 
 std::set<std::string> Words(const char* text) {
   std::istringstream words(text);
@@ -56,6 +66,13 @@ int Digits(const std::string& dtype) {
   return at == digits.end() ? 0 : at->second;
 }
 
+// Whether a conversion from one type to the other loses nothing that programs could lose in different ways.
+bool Keeps(const std::string& from, const std::string& to) {
+  if (Whole(to)) return !from.empty();
+  const int before = Digits(from), after = Digits(to);
+  return Whole(from) ? after >= Digits("float32") : before > 0 && after >= before;
+}
+
 // Whether a number, as JSON text, has more digits than a half type: compared with such values it is rounded to one of
 // them by one program, and not by another.
 bool Between(const std::string& text, const std::string& dtype) {
@@ -72,51 +89,43 @@ class Reader {
  public:
   void Name(const json& types, const char* prefix) {
     for (std::size_t i = 0; i < types.size(); ++i) {
-      values_[prefix + std::to_string(i)] = {Exactness::kExact, Dtype(types[i])};
+      const std::string dtype = Dtype(types[i]);
+      values_[prefix + std::to_string(i)] = {Exactness::kExact, dtype, !Whole(dtype)};
     }
   }
 
   void Read(const json& operation) {
     static const auto* selects = new std::set<std::string>(Words(kSelects));
     static const auto* chooses = new std::set<std::string>(Words(kChooses));
+    static const auto* first = new std::set<std::string>(Words(kTakesFirst));
+    static const auto* steps = new std::set<std::string>(Words(kSteps));
     const std::string kind = operation.value("kind", "");
     const std::size_t at = kind.rfind("::");
     const std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
-    const bool known = kind.rfind("aten::", 0) == 0 || kind.rfind("prim::", 0) == 0;
     const json& outputs = operation.at("outputs");
     const json& types = operation.at("output_types");
-    Exactness inputs = Exactness::kExact;
-    bool whole = kind.rfind("aten::", 0) == 0;  // nothing but whole numbers in it
-    std::vector<std::string> dtypes;
-    for (const json& input : operation.at("inputs")) {
-      const auto value = values_.find(input.get<std::string>());
-      if (value == values_.end()) {
-        if (!dtypes.empty() && Between(input, dtypes[0])) inputs = Exactness::kRounded;
-        continue;
-      }
-      inputs = std::max(inputs, value->second.exactness);
-      dtypes.push_back(value->second.dtype);
-      whole = whole && Whole(dtypes.back());
-    }
+    const Operands operands = OperandsOf(operation);
+    const bool torchs = kind.rfind("aten::", 0) == 0, known = torchs || kind.rfind("prim::", 0) == 0;
+    const bool selected = known && selects->count(name) != 0 && !(name == "round" && operation.at("inputs").size() > 1);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const std::string dtype = i < types.size() ? Dtype(types[i]) : "";
       Exactness own = Exactness::kRounded;
       const bool converts = name == "to" || name == "type_as" || name == "_to_copy";
       if (known && chooses->count(name) != 0) {
         // (max and min of two tensors, or of all elements, give values alone.)
-        const bool values = selects->count(name) != 0 || outputs.size() > 1;
-        own = values && i == 0 ? Exactness::kExact : Exactness::kChosen;
-      } else if (known && (selects->count(name) != 0 || (whole && Whole(dtype)))) {
+        const bool values = selected || outputs.size() > 1;
+        const Exactness choice = operands.parted           ? Exactness::kChosen
+                                 : first->count(name) != 0 ? Exactness::kExact
+                                                           : Exactness::kRounded;
+        own = values && i == 0 ? Exactness::kExact : choice;
+      } else if (selected || (torchs && operands.whole && Whole(dtype))) {
         // The size of a complex number is computed.
-        const bool complex = std::any_of(dtypes.begin(), dtypes.end(),
-                                         [](const std::string& type) { return type.rfind("complex", 0) == 0; });
-        own = complex && (name == "abs" || name == "sgn") ? Exactness::kRounded : Exactness::kExact;
-      } else if (known && converts && !dtypes.empty() &&
-                 (Whole(dtype) || (Digits(dtypes[0]) > 0 && Digits(dtype) >= Digits(dtypes[0])) ||
-                  (Whole(dtypes[0]) && Digits(dtype) >= Digits("float32")))) {
+        own = operands.complex && (name == "abs" || name == "sgn") ? Exactness::kRounded : Exactness::kExact;
+      } else if (known && converts && Keeps(operands.first, dtype)) {
         own = Exactness::kExact;
       }
-      values_[outputs[i].get<std::string>()] = {std::max(own, inputs), dtype};
+      const bool parted = operands.parted && !Whole(dtype) && steps->count(name) == 0;
+      values_[outputs[i].get<std::string>()] = {std::max(own, operands.exactness), dtype, parted};
     }
   }
 
@@ -129,11 +138,54 @@ class Reader {
   struct Known {
     Exactness exactness;
     std::string dtype;
+    bool parted;  // a nudge of the inputs parts equal ones
   };
+  struct Operands {
+    Exactness exactness = Exactness::kExact;
+    bool whole = true, parted = true, complex = false;
+    std::string first;  // type of the first tensor
+  };
+
+  Operands OperandsOf(const json& operation) const {
+    Operands all;
+    std::vector<std::string> dtypes, constants;
+    for (const json& input : operation.at("inputs")) {
+      const auto value = values_.find(input.get<std::string>());
+      if (value == values_.end()) {
+        constants.push_back(input);
+        continue;
+      }
+      all.exactness = std::max(all.exactness, value->second.exactness);
+      all.whole = all.whole && Whole(value->second.dtype);
+      all.parted = all.parted && value->second.parted;
+      all.complex = all.complex || value->second.dtype.rfind("complex", 0) == 0;
+      dtypes.push_back(value->second.dtype);
+    }
+    if (!dtypes.empty()) all.first = dtypes[0];
+    for (const std::string& constant : constants) {
+      // A tensor that is no input: arithmetic that was not traced may have made it.
+      if (constant.rfind('{', 0) == 0) all.exactness = Exactness::kRounded;
+      for (const std::string& dtype : dtypes) {
+        if (Between(constant, dtype)) all.exactness = Exactness::kRounded;
+      }
+    }
+    return all;
+  }
+
   std::map<std::string, Known> values_;
 };
 
 }  // namespace
+
+bool InPlace(const std::string& kind) {
+  const auto ends = [&kind](const char* with) {
+    const std::string text = with;
+    return kind.size() >= text.size() && kind.compare(kind.size() - text.size(), text.size(), text) == 0;
+  };
+  // Python's operators: __and__ gives a new value, __iand__ changes its operand.
+  if (ends("__")) return kind.find("::__i") != std::string::npos && !ends("__invert__");
+  return ends("_");
+}
 
 std::vector<Exactness> ExactnessOf(const json& graph, const json& outputs, const json& inputs, const json& parameters) {
   std::vector<Exactness> result(outputs.size(), Exactness::kRounded);
@@ -141,8 +193,7 @@ std::vector<Exactness> ExactnessOf(const json& graph, const json& outputs, const
   reader.Name(inputs, "in");
   reader.Name(parameters, "p");
   for (const json& operation : graph) {
-    const std::string kind = operation.value("kind", "_");
-    if (kind.empty() || kind.back() == '_') return result;
+    if (InPlace(operation.value("kind", ""))) return result;
     reader.Read(operation);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) result[i] = reader.Of(outputs[i].get<std::string>());

@@ -175,14 +175,11 @@ void Expecting::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) 
 // choice, keys are moved by so little that only equal ones change places.
 void Expecting::CountTies(const std::vector<Leaf>& leaves, Expected* expected) {
   if (expected->wide.empty()) return;
-  TurnOver(
-      Exactness::kRounded, [&] { return Nudge(leaves, kNudge, &secret_); }, expected);
-  TurnOver(
-      Exactness::kChosen, [&] { return PartTies(leaves, &secret_); }, expected);
+  TurnOver(Exactness::kRounded, leaves, kNudge, expected);
+  TurnOver(Exactness::kChosen, leaves, kPartingNudge, expected);
 }
 
-template <typename Inputs>
-void Expecting::TurnOver(Exactness which, const Inputs& nudge, Expected* expected) {
+void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, double nudge, Expected* expected) {
   constexpr int kMostTurns = 24;        // show 999 of 1,000 ties of two
   constexpr double kMostSeconds = 0.2;  // for all of them
   std::vector<std::size_t> outputs;
@@ -205,7 +202,7 @@ void Expecting::TurnOver(Exactness which, const Inputs& nudge, Expected* expecte
     if (which == Exactness::kRounded) add(expected->nudged);
     while (turns < kMostTurns && (turns == 0 || Since(begin) + longest < kMostSeconds)) {
       const Clock::time_point turn = Clock::now();
-      auto call = reference_.Prepare(nudge(), Mode::kDouble);
+      auto call = reference_.Prepare(Nudge(leaves, nudge, &secret_), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> moved = call->Outputs();
       if (moved.size() != masks.size()) return;

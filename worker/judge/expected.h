@@ -43,9 +43,8 @@ class Expecting {
   // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
   void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);
   void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
-  // Turns outputs of exact types over, those whose exactness is `which`, for which `nudge` makes inputs.
-  template <typename Inputs>
-  void TurnOver(Exactness which, const Inputs& nudge, Expected* expected);
+  // Turns outputs of exact types over, those whose exactness is `which`, by nudges of this size.
+  void TurnOver(Exactness which, const std::vector<Leaf>& leaves, double nudge, Expected* expected);
   // Of outputs of few elements: the root mean square of the responses to several nudges in place of the one.
   void NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
 

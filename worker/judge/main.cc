@@ -429,7 +429,7 @@ class Judge {
       problem_.reduction = trace.reduction;
       problem_.reductions = trace.reductions;
       problem_.continuous = Continuous(trace.graph);
-      if (!trace.values_left) {
+      if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
       }
       description["graph"] = trace.graph;

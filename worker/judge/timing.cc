@@ -41,7 +41,7 @@ constexpr std::size_t kRecent = 31;
 constexpr int kBlock = 2;            // pairs that share the machine's mood
 constexpr int kShortEvery = 3;       // pairs to one shorter run
 constexpr int kBetween = 2;          // pairs to one moment between them, on average
-constexpr double kElsewhere = 0.05;  // seconds for runs on other distributions, beyond the first
+constexpr double kElsewhere = 0.05;  // seconds for draws of other distributions, beyond the first
 constexpr std::size_t kShorts = 5;   // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
@@ -212,24 +212,20 @@ double Timing::RunUntimed() {
 }
 
 void Timing::RunElsewhere() {
-  const auto begin = Clock::now();
+  const Check::Elsewhere drawn = std::move(elsewhere_.back());
+  elsewhere_.pop_back();
+  been_elsewhere_ = true;
   const Sets sets = Pick(calls_);
   const std::size_t set = sets[random_.Below(sets.size())];
-  Slot* slot = &candidate_.arena().at(set);
-  const std::optional<Check::Elsewhere> drawn = check_.DrawAgain(slot);
-  if (!drawn) return;
   values_.Refill(sets);
-  for (std::size_t i = 0; i < drawn->leaves.size(); ++i) {
+  for (std::size_t i = 0; i < drawn.leaves.size(); ++i) {
     const Leaf& leaf = values_.leaves(set)[i];
-    if (!leaf.scalar) leaf.tensor.copy_(drawn->leaves[i].tensor);
+    if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
-  candidate_.Prepare(sets);
-  if (HasRival()) WaitForIdle();
-  candidate_.MakeReady(sets);
-  candidate_.Run(sets);
-  candidate_.Collect(sets);
-  check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), slot, candidate_.reply(), *drawn);
-  elsewhere_spent_ += Since(begin);
+  TimeCandidate(sets);
+  outputs_timed_ -= static_cast<int>(sets.size());
+  check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),
+                     drawn);
 }
 
 // What is no timed run, at a moment that nobody can know.
@@ -326,6 +322,11 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
+  for (const auto begin = Clock::now(); elsewhere_.empty() || Since(begin) < kElsewhere;) {
+    std::optional<Check::Elsewhere> drawn = check_.DrawAgain(&candidate_.arena().at(0));
+    if (!drawn) break;
+    elsewhere_.push_back(*std::move(drawn));
+  }
   values_.Refill({0});
   // The first runs are of few calls: a run of nothing is to be asked for in as few words.
   candidate_.AskLike(1);
@@ -350,7 +351,8 @@ void Timing::Run() {
   drawn_ = values_.drawing();
   verify_spent_ = 0;
   // Before there can be enough of them.
-  elsewhere_ = 1 + static_cast<int>(random_.Below(static_cast<std::uint64_t>(std::max(settings_.min_samples, 1))));
+  first_elsewhere_ =
+      1 + static_cast<int>(random_.Below(static_cast<std::uint64_t>(std::max(settings_.min_samples, 1))));
   const double longest = kLongest * settings_.max_time;
   while (pairs_ < settings_.max_samples) {
     const double spent = Since(begin_) - values_.drawing() + drawn_;
@@ -369,8 +371,9 @@ void Timing::Run() {
     if (pairs_ % kShortEvery == 0) ShortRun();
     MeasureAsking(1);
     if (between_ && random_.Below(kBetween) == 0) Between(between_);
-    const bool more = elsewhere_spent_ > 0 && elsewhere_spent_ < kElsewhere && random_.Below(kBetween) == 0;
-    if (more || (elsewhere_spent_ == 0 && pairs_ == elsewhere_)) Between([this] { RunElsewhere(); });
+    if (!elsewhere_.empty() && (been_elsewhere_ ? random_.Below(kBetween) == 0 : pairs_ >= first_elsewhere_)) {
+      Between([this] { RunElsewhere(); });
+    }
     if (Longer()) continue;
     if (tried_ >= kEnoughTried && 2 * invalid_ > tried_ && reruns_ < kMaxReruns) {
       // Once more, when it may have cooled down.
@@ -382,6 +385,7 @@ void Timing::Run() {
       verify_spent_ = 0;
     }
   }
+  if (!been_elsewhere_ && !elsewhere_.empty()) Between([this] { RunElsewhere(); });
   while (shorts_.size() < kShorts && calls_ > 1 && Since(begin_) - values_.drawing() + drawn_ < 1.5 * longest)
     ShortRun();
   const double asking = Asking();

@@ -90,8 +90,7 @@ class Timing {
   double ProbeCandidate();
   void Pair(Series* series);
   void ShortRun();
-  // A run like all others but for one set, whose values are of another distribution: the check is not over when timing
-  // begins.
+  // A run like all others but for one set, whose values are the next of `elsewhere_`.
   void RunElsewhere();
   void VerifyRun(Series* series, const Sets& timed);
   bool Settled() const;
@@ -148,9 +147,12 @@ class Timing {
   double verify_spent_ = 0, verify_each_ = 0, quiet_ = 0;
   double drawn_ = 0;                               // seconds of drawing before begin_
   double late_ = 0, other_late_ = 0, waited_ = 0;  // of the last runs
-  double apart_ = 0;            // what a call by itself takes more than one of a run, where that is far more
-  int elsewhere_ = 0;           // the first such run is after so many pairs
-  double elsewhere_spent_ = 0;  // seconds
+  double apart_ = 0;  // what a call by itself takes more than one of a run, where that is far more
+  // Draws of other distributions for runs between the pairs, the first of them after so many: the check is not over
+  // when timing begins. Made before it, so that no run is known by a pause before it.
+  std::vector<Check::Elsewhere> elsewhere_;
+  int first_elsewhere_ = 0;
+  bool been_elsewhere_ = false;
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
   std::unique_ptr<GpuWatch> watch_;          // null on a CPU
   std::vector<GpuWatch::Reading> readings_;  // taken within runs that count

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "worker/judge/exactness.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -142,7 +143,7 @@ class GraphReader {
     bool in_place = false;                  // then values change without being outputs of what changes them
     for (Node* node : graph_.nodes()) {
       const std::string kind = node->kind().toQualString();
-      in_place = in_place || kind.back() == '_' || !node->blocks().empty();
+      in_place = in_place || InPlace(kind) || !node->blocks().empty();
       double longest = Reduction(node);
       for (const Value* input : node->inputs()) {
         if (auto known = behind.find(input); known != behind.end()) longest = std::max(longest, known->second);
@@ -189,6 +190,7 @@ class GraphReader {
       }
     }
     if (in_place) result->reductions.clear();
+    result->partial = in_place;
   }
 
  private:
@@ -328,7 +330,7 @@ class GraphReader {
       if (!out || shapes.size() < 2) return kUnknownReduction;
       return std::sqrt(Elements(shapes[0]) * Elements(shapes[1]) / std::max(Elements(*out), 1.0));
     }
-    if (has("fft")) {
+    if (has("::fft_") && !has("shift") && !has("freq")) {
       // Each value is a sum of all, in whatever steps: over the longest dimension, or over several of them.
       const std::vector<std::int64_t> shape = Sizes(node->output(0)).value_or(shapes[0]);
       const std::size_t dims = has("fft2") ? 2 : has("fftn") ? shape.size() : 1;
@@ -346,7 +348,7 @@ class GraphReader {
     }
     // Solvers and decompositions sum over rows and columns of a matrix.
     for (const char* part :
-         {"einsum", "attention", "cdist", "bilinear", "inverse", "cholesky", "matrix_power", "matrix_exp",
+         {"einsum", "attention", "cdist", "::bilinear", "inverse", "cholesky", "matrix_power", "matrix_exp",
           "chain_matmul", "multi_dot", "cosine_similarity", "pairwise_distance", "stft"}) {
       if (has(part)) return Longest(shapes);
     }
@@ -396,8 +398,9 @@ class GraphReader {
   std::size_t next_ = 0;
 };
 
-// torch tells of values that a program takes out of tensors, in the thread that traces.
-thread_local bool values_left = false;
+// torch tells of values that a program takes out of tensors, in the thread that traces. Nobody else in this process
+// wants to be told.
+thread_local bool warned = false;
 
 std::string FirstLine(std::string text) {
   if (auto at = text.find('\n'); at != std::string::npos) text.resize(at);
@@ -420,8 +423,8 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     for (const at::Tensor& parameter : reference.LiveParameters()) inputs.emplace_back(parameter);
     reference.BeginTrace();
     begun = true;
-    torch::jit::tracer::setWarn([](const std::string&) { values_left = true; });
-    values_left = false;
+    torch::jit::tracer::setWarn([](const std::string&) { warned = true; });
+    warned = false;
     auto traced = torch::jit::tracer::trace(
         std::move(inputs),
         [&](const torch::jit::Stack& stack) -> torch::jit::Stack {
@@ -441,7 +444,7 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     auto graph = traced.first->graph;
     torch::jit::EliminateDeadCode(graph);
     GraphReader(*graph).Read(leaves.size(), &result);
-    result.values_left = values_left;
+    result.partial = result.partial || warned;
   } catch (const std::exception& error) {
     if (begun) {
       try {

@@ -15,7 +15,9 @@ struct TraceResult {
   std::string error;                                 // why there is no graph
   double reduction = 1;                              // longest reduction of any operation, for the comparison rule
   std::vector<double> reductions;                    // of those that lead to each output; empty = not known apart
-  bool values_left = false;  // the program took numbers out of tensors (item()), and what they led to is no operation
+  // The graph does not show all that leads to the outputs: operations in place, branches and loops, or torch warned
+  // that values leave it (item()), or of something else.
+  bool partial = false;
 };
 
 // Never throws: a reference that cannot be traced is still judged.

@@ -46,51 +46,37 @@ std::string Stem(absl::string_view kind) {
 // Takes some elements of its first operand and leaves the rest unread.
 bool TakesPart(const std::string& stem) {
   static const auto* kinds = new std::set<std::string>{
-      "slice", "select",         "narrow",    "index",  "index_select", "gather",           "embedding",
-      "take",  "take_along_dim", "diagonal",  "unbind", "split",        "split_with_sizes", "chunk",
-      "tril",  "triu",           "split_copy"};
+      "slice",     "select",         "narrow",     "index",        "index_select", "gather",           "embedding",
+      "take",      "take_along_dim", "diagonal",   "unbind",       "split",        "split_with_sizes", "chunk",
+      "tril",      "triu",           "split_copy", "tensor_split", "unsafe_split", "unsafe_chunk",     "masked_select",
+      "as_strided"};
   return kinds->count(stem) != 0;
 }
 
 // Gives the same elements in another shape or order: no arithmetic, no pass over memory that must be made.
 bool IsView(const std::string& stem) {
-  static const auto* kinds = new std::set<std::string>{"view",
-                                                       "reshape",
-                                                       "flatten",
-                                                       "unflatten",
-                                                       "permute",
-                                                       "transpose",
-                                                       "t",
-                                                       "squeeze",
-                                                       "unsqueeze",
-                                                       "expand",
-                                                       "expand_as",
-                                                       "contiguous",
-                                                       "detach",
-                                                       "alias",
-                                                       "clone",
-                                                       "ListConstruct",
-                                                       "ListUnpack",
-                                                       "TupleConstruct",
-                                                       "TupleUnpack",
-                                                       "view_as",
-                                                       "reshape_as",
-                                                       "movedim",
-                                                       "numpy_T",
-                                                       "dropout",
-                                                       "feature_dropout",
-                                                       "NumToTensor",
-                                                       "Int",
-                                                       "size",
-                                                       "ImplicitTensorToNum",
-                                                       "zeros",
-                                                       "ones",
-                                                       "full",
-                                                       "arange",
-                                                       "zeros_like",
-                                                       "ones_like",
-                                                       "full_like",
-                                                       "empty",
+  static const auto* kinds = new std::set<std::string>{"view",        "reshape",
+                                                       "flatten",     "unflatten",
+                                                       "permute",     "transpose",
+                                                       "t",           "squeeze",
+                                                       "unsqueeze",   "expand",
+                                                       "expand_as",   "contiguous",
+                                                       "detach",      "alias",
+                                                       "clone",       "ListConstruct",
+                                                       "ListUnpack",  "TupleConstruct",
+                                                       "TupleUnpack", "view_as",
+                                                       "reshape_as",  "movedim",
+                                                       "moveaxis",    "swapaxes",
+                                                       "swapdims",    "flip",
+                                                       "roll",        "to",
+                                                       "type_as",     "numpy_T",
+                                                       "dropout",     "feature_dropout",
+                                                       "NumToTensor", "Int",
+                                                       "size",        "ImplicitTensorToNum",
+                                                       "zeros",       "ones",
+                                                       "full",        "arange",
+                                                       "zeros_like",  "ones_like",
+                                                       "full_like",   "empty",
                                                        "empty_like"};
   return kinds->count(stem) != 0 || TakesPart(stem);
 }
@@ -159,7 +145,7 @@ class Counter {
       for (int i = 0; i < op.inputs_size(); ++i) {
         double bytes = kAll;  // of indices and weights
         if (stem == "ListConstruct" || (i == 0 && IsView(stem))) {
-          bytes = results;
+          bytes = results * Widening(op, i);
         } else if (i == 0 && stem == "embedding_bag") {
           bytes = BagBytes(op);
         } else if (const v1::TensorType* type = Type(op, i); i == 0 && type != nullptr && !op.output_types().empty()) {
@@ -176,6 +162,14 @@ class Counter {
     };
     for (int i = 0; i < problem_.inputs_size(); ++i) read(absl::StrCat("in", i));
     for (int i = 0; i < problem_.parameters_size(); ++i) read(absl::StrCat("p", i));
+  }
+
+  // Bytes of an operand to one of the result, where elements are the same and types are not.
+  double Widening(const v1::GraphOp& op, int input) const {
+    const v1::TensorType* type = Type(op, input);
+    const double before = type != nullptr ? ElementBytes(type->dtype()) : 0;
+    const double after = op.output_types().empty() ? 0 : ElementBytes(op.output_types(0).dtype());
+    return before > 0 && after > 0 ? before / after : 1;
   }
 
   // One row of the table for each index at most.

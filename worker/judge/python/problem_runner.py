@@ -27,14 +27,17 @@ def in_double(model):
         from torch.overrides import TorchFunctionMode
     except ImportError:  # torch before 1.13
         return model
-    keep = {torch.Tensor.view}  # of bits as another type
 
     class Doubled(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             kwargs = kwargs or {}
+            dtypes = [item for item in (*args, *kwargs.values()) if isinstance(item, torch.dtype)]
+            if function is torch.Tensor.data_ptr or (function is torch.Tensor.view and dtypes):
+                # The bits of another type: what follows would be garbage, and would pass for the exact result.
+                raise NotImplementedError("forward reads the bits of its numbers")
             if function is torch.Tensor.float:
                 return args[0].double()
-            if function not in keep:
+            if dtypes:
                 args = tuple(_DOUBLED.get(item, item) if isinstance(item, torch.dtype) else item for item in args)
                 kwargs = {name: _DOUBLED.get(item, item) if isinstance(item, torch.dtype) else item
                           for name, item in kwargs.items()}
