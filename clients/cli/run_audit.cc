@@ -37,12 +37,14 @@ struct Submitted {
   const AuditBatch* batch;
 };
 
+bool Finished(const AuditOutcome& outcome) { return outcome.result.verdict() != v1::VERDICT_UNSPECIFIED; }
+
 // What came of one job's candidates, in the order of the batch.
 absl::StatusOr<std::vector<AuditOutcome>> Collect(Session* session, const AuditCorpus& corpus,
-                                                  const Submitted& submitted) {
-  auto job = session->client().GetJob(submitted.job, session->call());
+                                                  const Submitted& submitted, const client::CallOptions& call) {
+  auto job = session->client().GetJob(submitted.job, call);
   if (!job.ok()) return job.status();
-  auto tree = session->client().GetTree(submitted.job, session->call());
+  auto tree = session->client().GetTree(submitted.job, call);
   if (!tree.ok()) return tree.status();
   std::vector<AuditOutcome> outcomes;
   for (const AuditEntry& entry : submitted.batch->entries) {
@@ -103,12 +105,13 @@ class Audit {
     return absl::OkStatus();
   }
 
-  // What is still under way is of no use to anybody.
+  // Of what is still under way, what has been judged is kept, and the rest is of no use to anybody.
   void CancelAll() {
+    const client::CallOptions once{.timeout = absl::Seconds(5), .patience = absl::ZeroDuration()};
     for (const Submitted& one : waiting_) {
-      session_->client()
-          .CancelJob(one.job, "the audit was ended", {.timeout = absl::Seconds(5), .patience = absl::ZeroDuration()})
-          .IgnoreError();
+      auto outcomes = Collect(session_, corpus_, one, once);
+      session_->client().CancelJob(one.job, "the audit was ended", once).IgnoreError();
+      if (outcomes.ok()) KeepFinished(*std::move(outcomes));
     }
   }
 
@@ -146,6 +149,20 @@ class Audit {
   }
 
  private:
+  // Of a job that has not ended. Not what its twin decides that is not there yet, nor what the end of a job decides.
+  void KeepFinished(std::vector<AuditOutcome> outcomes) {
+    for (const AuditOutcome& one : outcomes) {
+      if (!Finished(one) || corpus_.cases[one.entry.judged_case].leaves_nothing) continue;
+      const bool waits = std::any_of(outcomes.begin(), outcomes.end(), [&](const AuditOutcome& other) {
+        return IsTwinOf(corpus_, other.entry, one.entry) && !Finished(other);
+      });
+      if (waits) continue;
+      outcomes_.push_back(one);
+      outcomes_.back().why.clear();  // it was judged, whatever its job was stopped for
+      JudgeAudit(corpus_, &outcomes_.back());
+    }
+  }
+
   absl::Status FinishOne() {
     const Submitted current = waiting_.front();
     client::WatchOptions watch;
@@ -155,12 +172,15 @@ class Audit {
     size_t finished = 0;
     Show(current, finished);
     absl::Status watched = session_->client().WatchJob(current.job, watch, [&](const v1::Event& event) {
-      if (event.has_evaluation_finished()) ++finished;
+      if (event.has_evaluation_finished()) {
+        ++finished;
+        TellProgress(current, finished);
+      }
       Show(current, finished);
       return true;
     });
     if (!watched.ok()) return stop.Outcome(watched);
-    auto outcomes = Collect(session_, corpus_, current);
+    auto outcomes = Collect(session_, corpus_, current, session_->call());
     if (!outcomes.ok()) return outcomes.status();
     waiting_.pop_front();
     done_ += current.batch->entries.size();
@@ -193,12 +213,15 @@ class Audit {
     context_.console->SetBlock({absl::StrCat("audit  ", done, "/", total_, "  ", current.batch->spec.name())});
   }
 
-  // A line for each job where nothing is redrawn, and each miss as soon as it is seen.
+  // A line for each evaluation where nothing is redrawn.
+  void TellProgress(const Submitted& current, size_t finished) {
+    if (context_.console->live()) return;
+    context_.console->Message(absl::StrCat(std::min(total_, done_ + finished), "/", total_, " ",
+                                           current.batch->spec.name(), " (", current.job, ")"));
+  }
+
+  // Each miss as soon as its job has ended.
   void Tell(const Submitted& current) {
-    if (!context_.console->live()) {
-      context_.console->Message(
-          absl::StrCat(done_, "/", total_, " ", current.batch->spec.name(), " (", current.job, ")"));
-    }
     for (size_t i = outcomes_.size() - current.batch->entries.size(); i < outcomes_.size(); ++i) {
       const AuditOutcome& outcome = outcomes_[i];
       if (outcome.entry.role == AuditEntry::Role::kTwin || outcome.good) continue;

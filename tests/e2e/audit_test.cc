@@ -1,4 +1,6 @@
 // `grove audit` from end to end: the corpus is stopped, and a trick that is not is named.
+#include <signal.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -87,6 +89,26 @@ TEST_CASE("A trick that works and an honest kernel that is rejected are named, a
   REQUIRE(document["cases"][0]["attempts"].size() == 2);
   CHECK(document["cases"][0]["attempts"][1]["after"] == true);
   CHECK(document["cases"][0]["attempts"][1]["verdict"] == "CORRECT");
+}
+
+TEST_CASE("An audit that is interrupted within a job keeps what was judged of it", "[audit]") {
+  Scene scene;
+  scene.Write("corpus/problems/relu.py", ReadText(TestCase("relu.py")));
+  scene.Write("corpus/controls/H01-honest/manifest.toml", Manifest("H01", ""));
+  scene.Write("corpus/controls/H01-honest/a.cpp", ReadText(TestCase("relu.cpp")));
+  scene.Write("corpus/controls/H02-endless/manifest.toml", Manifest("H02", "[limits]\ncall_wall_seconds = \"600s\"\n"));
+  // Builds for so long that the other one is judged first.
+  scene.Write("corpus/controls/H02-endless/a.cpp",
+              "#include <grove/kernel.h>\n#include <regex>\n#include <unistd.h>\n"
+              "GROVE_KERNEL(args) { std::regex r(\"a*\"); while (!std::regex_match(\"b\", r)) sleep(1); return 0; }\n");
+  auto audit = scene.StartGrove({"audit", "--device", "cpu", "--corpus", scene.Path("corpus")});
+  REQUIRE(Eventually([&] { return Contains(audit->Err(), "1/2 audit relu"); }));
+  audit->Signal(SIGINT);
+  const Ended ended = audit->Wait();
+  CHECK(ended.code == 130);
+  CHECK(Contains(ended.out, "NOT RUN  H02"));
+  CHECK_FALSE(Contains(ended.out, "NOT RUN  H01"));
+  CHECK(Contains(ended.out, "controls  1/2"));
 }
 
 TEST_CASE("An audit whose worker cannot start ends and says why", "[audit]") {

@@ -99,6 +99,16 @@ TEST_CASE("What is taken through views, windows and lists is what has to be read
   rows.add_graph_outputs("v3");
   CHECK(CountWork(rows).input_bytes == kByte * 100000);
 
+  // Elements are the same in another type, and take their own bytes.
+  v1::ProblemDescription wide;  // x.double().swapaxes(0, 1)[:10]
+  *wide.add_inputs() = Type("float32", {64, 100});
+  *wide.add_outputs() = Type("float64", {10, 64});
+  AddOp(&wide, "aten::to", {"in0", "7"}, "v0", Type("float64", {64, 100}));
+  AddOp(&wide, "aten::swapaxes", {"v0", "0", "1"}, "v1", Type("float64", {100, 64}));
+  AddOp(&wide, "aten::slice", {"v1", "0", "0", "10", "1"}, "v2", Type("float64", {10, 64}));
+  wide.add_graph_outputs("v2");
+  CHECK(CountWork(wide).input_bytes == kByte * 640);
+
   v1::ProblemDescription chunk;  // the first of four chunks
   *chunk.add_inputs() = Type("float32", {400});
   *chunk.add_outputs() = Type("float32", {100});
