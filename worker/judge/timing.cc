@@ -322,7 +322,8 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
-  for (const auto begin = Clock::now(); elsewhere_.empty() || Since(begin) < kElsewhere;) {
+  // Not between the runs of two candidates, whose difference may be small.
+  for (const auto begin = Clock::now(); !HasRival() && (elsewhere_.empty() || Since(begin) < kElsewhere);) {
     std::optional<Check::Elsewhere> drawn = check_.DrawAgain(&candidate_.arena().at(0));
     if (!drawn) break;
     elsewhere_.push_back(*std::move(drawn));
