@@ -94,13 +94,13 @@ TEST_CASE("A trick that works and an honest kernel that is rejected are named, a
 TEST_CASE("An audit that is interrupted within a job keeps what was judged of it", "[audit]") {
   Scene scene;
   scene.Write("corpus/problems/relu.py", ReadText(TestCase("relu.py")));
-  scene.Write("corpus/controls/H01-honest/manifest.toml", Manifest("H01", ""));
+  // One job, because its limits are the same.
+  const std::string limits = "[limits]\ncall_wall_seconds = \"600s\"\n";
+  scene.Write("corpus/controls/H01-honest/manifest.toml", Manifest("H01", limits));
   scene.Write("corpus/controls/H01-honest/a.cpp", ReadText(TestCase("relu.cpp")));
-  scene.Write("corpus/controls/H02-endless/manifest.toml", Manifest("H02", "[limits]\ncall_wall_seconds = \"600s\"\n"));
-  // Builds for so long that the other one is judged first.
+  scene.Write("corpus/controls/H02-endless/manifest.toml", Manifest("H02", limits));
   scene.Write("corpus/controls/H02-endless/a.cpp",
-              "#include <grove/kernel.h>\n#include <regex>\n#include <unistd.h>\n"
-              "GROVE_KERNEL(args) { std::regex r(\"a*\"); while (!std::regex_match(\"b\", r)) sleep(1); return 0; }\n");
+              "#include <grove/kernel.h>\n#include <unistd.h>\nGROVE_KERNEL(args) { for (;;) sleep(1); return 0; }\n");
   auto audit = scene.StartGrove({"audit", "--device", "cpu", "--corpus", scene.Path("corpus")});
   REQUIRE(Eventually([&] { return Contains(audit->Err(), "1/2 audit relu"); }));
   audit->Signal(SIGINT);
