@@ -133,6 +133,20 @@ for (int i = 0; i < 1024; ++i) { float t[256] = {}; for (int k = 63; k >= 0; --k
         tanh = body.replace("fabsf(t[j]) > %s ? t[j] : 0", "tanhf(t[j])")
         assert self.native(smooth, tanh + " y[777] = 0.5f;", dict(QUICK, trials=1, only_given_inputs=True))["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_a_threshold_that_is_tiny_beside_the_output_is_crossed_by_rounding_alone(self):
+        # Some of four million sums of the size of 8,000 are so near to 10 that rounding decides: half of what it moves
+        # them by takes two in each draw over the threshold. What is moved so far that it is seen to jump moves by more
+        # than 10. Three times as far no rounding goes.
+        problem = model("        return torch.nn.functional.hardshrink(a[0] @ a[1], 10.0)",
+                        "[torch.randn(4096, 64) * 1000, torch.randn(64, 1024)]")
+        body = """const float* b = (const float*)args->inputs[1].data;
+for (int i = 0; i < 4096; ++i) { double row[1024] = {}; for (int k = 0; k < 64; ++k) for (int j = 0; j < 1024; ++j) row[j] += (double)x[i * 64 + k] * b[k * 1024 + j];
+  for (int j = 0; j < 1024; ++j) y[i * 1024 + j] = fabs(row[j]) > %s ? (float)row[j] : 0; }"""
+        given = dict(QUICK, only_given_inputs=True)
+        result = self.native(problem, body % "10.005", given)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert self.native(problem, body % "10.03", given)["result"]["verdict"] == "VERDICT_WRONG"
+
     def test_a_flag_that_rounding_decides_in_one_draw_of_many_is_no_error(self):
         # Too rare for any one draw to show, and in timed runs hundreds of outputs are compared.
         problem = model("        return (a[0] @ a[1]) > 0", "[torch.randn(1024, 64), torch.randn(64, 256)]")

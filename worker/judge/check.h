@@ -40,8 +40,9 @@ class Check {
   Expecting& expecting() { return expecting_; }
   // Compares what a slot holds after a run. Throws the Verdict when it is not right.
   // Whether elements were let through that are beyond the limit (Comparison::excused).
+  // `leaves`: the values of the draw.
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
-              int trial);
+              const std::vector<Leaf>& leaves, int trial);
   // The same; where `expected` was not evaluated in float64 and for nudged inputs, what is known of rounding is of
   // another draw, and condemns nobody: this draw's own evaluations, of `leaves`, are made then and decide. True, too,
   // where they did. `timed`: what this draw shows of rounding is kept for no other, and one that rounding decides
@@ -52,7 +53,6 @@ class Check {
   // A draw on values that the problem does not give.
   struct Elsewhere {
     Distribution distribution;
-    int form;
     std::vector<Leaf> leaves;
     Expected expected;
     std::string how, skipped;  // skipped: why it is of no use
@@ -92,6 +92,11 @@ class Check {
   // What output `i` is compared by. `got` may be undefined; `noise`: of other draws.
   ComparedTensors Measured(std::size_t i, const at::Tensor& got, const Expected& expected, const ReferenceNoise& noise,
                            double jumps) const;
+  // What CompareTensors says; where it finds a few elements beyond the limit that the work's own rounding can bring
+  // where they are (past a threshold that is small beside the output, which no other nudge is seen to cross), what it
+  // says of the others.
+  Comparison CompareOrExcuse(std::size_t i, ComparedTensors tensors, const Rule& rule, const std::vector<Leaf>& leaves,
+                             std::size_t shape_set);
   bool Indices(const Slot& slot) const;
   // Why these values say nothing about a kernel; empty = they do.
   std::string Unusable(const Expected& expected);

@@ -43,16 +43,6 @@ wire::DType WorkType(const wire::DType& type, const ReferenceNoise& noise) {
   return type;
 }
 
-// The error of the work alone, relative: a few units in the last place for functions, and the sum's share.
-double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
-  const ScaledConstants constants = ConstantsFor(type);
-  const double grown = constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
-  double error = constants.rms_base + std::min(grown, kLeftOut / std::sqrt(std::max(reduction, 1.0)));
-  // rms_base is 8 roundings (16 in float64).
-  if (rule.any_order) error += constants.rms_base / 8 * std::min(reduction, kMaxStraight) / 8;
-  return error;
-}
-
 // How many of n may jump where a share is expected to: never most of them.
 double JumpCount(double share, double n) {
   const double mean = share * n;
@@ -172,6 +162,15 @@ ScaledConstants ConstantsFor(const wire::DType& type) {
   if (bits == 64 && type.kind != wire::DTypeKind::kInt)
     return {0x1p-52, 64 * 0x1p-52, 0, 16 * 0x1p-52, 0x1p-52 * 2 / 3};
   return {single, 64 * single, 0, 8 * single, single / 3};
+}
+
+double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
+  const ScaledConstants constants = ConstantsFor(type);
+  const double grown = constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
+  double error = constants.rms_base + std::min(grown, kLeftOut / std::sqrt(std::max(reduction, 1.0)));
+  // rms_base is 8 roundings (16 in float64).
+  if (rule.any_order) error += constants.rms_base / 8 * std::min(reduction, kMaxStraight) / 8;
+  return error;
 }
 
 double TinyOf(const wire::DType& type) {

@@ -50,6 +50,10 @@ struct ScaledConstants {
 };
 ScaledConstants ConstantsFor(const wire::DType& type);
 
+// The rms error of the work alone, relative to the output's: a few units in the last place for functions, and the share
+// of a sum over `reduction` terms.
+double WorkError(const wire::DType& type, double reduction, const Rule& rule);
+
 // A float64 reference whose own error (over the condition) is more than this works in float32: its rounding is 2^-53.
 inline constexpr double kMostOfDouble = 0x1p-40;
 

@@ -220,4 +220,25 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
   for (std::size_t i : outputs) expected->turned[i] = {masks[i], turns};
 }
 
+at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
+                               const at::Tensor& got, const at::Tensor& allowed, double size) {
+  constexpr int kMostNudges = 24;
+  constexpr double kMostSeconds = 1;  // for all of them: an honest program may hang on it, and few are asked for
+  at::Tensor reached = at::zeros_like(got, at::kBool);
+  const Clock::time_point begin = Clock::now();
+  try {
+    for (int nudges = 0; nudges < kMostNudges && Since(begin) < kMostSeconds; ++nudges) {
+      const auto call = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
+      call->Run();
+      const std::vector<at::Tensor> outputs = call->Outputs();
+      if (output >= outputs.size() || outputs[output].is_complex()) break;
+      const at::Tensor moved = outputs[output].reshape({-1}).index_select(0, positions).to(at::kDouble);
+      reached.logical_or_((moved - got).abs().le(allowed));
+      if (reached.all().item<bool>()) break;
+    }
+  } catch (const std::exception&) {  // no memory for another one: those that there were
+  }
+  return reached;
+}
+
 }  // namespace grove::judge

@@ -36,6 +36,10 @@ class Expecting {
 
   // `nudge`: also in float64 with the inputs moved by roundings.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
+  // Which of these elements (flat positions) of output `output` come out within `allowed` of `got` in at least one
+  // evaluation in float64 with the inputs moved by `size`, relative: the work's own rounding. Of each, like `got`.
+  at::Tensor ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
+                      const at::Tensor& got, const at::Tensor& allowed, double size);
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
  private:

@@ -81,6 +81,7 @@ class Timing {
   std::size_t Most() const { return std::min(slots_, values_.most_sets()); }  // calls of one run
   double TimeOther(Series* series, const Sets& sets);
   double TimeCandidate(const Sets& sets);
+  double RunCandidate(const Sets& sets);  // which is not counted
   void WaitForIdle();
   bool HasRival() const;
   void Between(const std::function<void()>& work);
