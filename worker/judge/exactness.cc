@@ -14,29 +14,22 @@ using nlohmann::json;
 
 // Give elements of their operands, or say how two compare.
 constexpr char kSelects[] =
-    "ListConstruct ListUnpack TupleConstruct TupleUnpack __and__ __or__ "
-    "__xor__ abs alias all amax amin aminmax any argwhere as_strided bitwise_and bitwise_not bitwise_or "
-    "bitwise_xor block_diag broadcast_tensors bucketize cat ceil chunk clamp clamp_max clamp_min clip clone "
-    "column_stack "
-    "concat concatenate constant_pad_nd contiguous copysign count_nonzero detach diag diag_embed diagonal dropout "
-    "dsplit dstack embedding eq expand expand_as feature_dropout flatten flip fliplr flipud floor fmax fmin full "
-    "full_like "
-    "gather ge greater greater_equal gt hardtanh hsplit hstack index index_select isfinite isin isinf isnan isneginf "
-    "isposinf "
-    "le less less_equal logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter masked_select max "
-    "max_pool1d max_pool2d max_pool3d maximum meshgrid min minimum moveaxis movedim narrow ne neg negative not_equal "
-    "new_full new_ones new_zeros numpy_T one_hot ones ones_like pad permute pixel_shuffle pixel_unshuffle positive "
-    "ravel relu relu6 repeat repeat_interleave "
-    "reshape reshape_as roll rot90 round searchsorted select sgn sign signbit slice split split_with_sizes squeeze "
-    "stack swapaxes swapdims t take take_along_dim tensor_split threshold tile transpose tril triu trunc unbind "
-    "unflatten unfold unsqueeze view view_as vsplit vstack where "
-    "zeros zeros_like ";
+    "ListConstruct ListUnpack TupleConstruct TupleUnpack __and__ __or__ __xor__ abs alias all amax amin aminmax any "
+    "argwhere as_strided bitwise_and bitwise_not bitwise_or bitwise_xor block_diag broadcast_tensors bucketize cat "
+    "ceil chunk clamp clamp_max clamp_min clip clone column_stack concat concatenate constant_pad_nd contiguous "
+    "copysign count_nonzero detach diag diag_embed diagonal dropout dsplit dstack embedding eq expand expand_as "
+    "feature_dropout flatten flip fliplr flipud floor fmax fmin full full_like gather ge greater greater_equal gt "
+    "hardtanh hsplit hstack index index_select isfinite isin isinf isnan isneginf isposinf le less less_equal "
+    "logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter masked_select max max_pool1d "
+    "max_pool2d max_pool3d maximum meshgrid min minimum moveaxis movedim narrow ne neg negative not_equal new_full "
+    "new_ones new_zeros numpy_T one_hot ones ones_like pad permute pixel_shuffle pixel_unshuffle positive ravel relu "
+    "relu6 repeat repeat_interleave reshape reshape_as roll rot90 round searchsorted select sgn sign signbit slice "
+    "split split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim tensor_split threshold tile "
+    "transpose tril triu trunc unbind unflatten unfold unsqueeze view view_as vsplit vstack where zeros zeros_like ";
 // Choose among equal keys; of those that give values, too, the values come first.
 constexpr char kChooses[] =
     "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d argmax argmin argsort cummax cummin kthvalue max "
-    "max_pool1d_with_indices max_pool2d_with_indices "
-    "max_pool3d_with_indices "
-    "median min nanmedian sort topk ";
+    "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices median min nanmedian sort topk ";
 
 // Of those that choose: the first of equal keys, as torch documents it.
 constexpr char kTakesFirst[] = "argmax argmin max min ";
