@@ -147,6 +147,22 @@ for (int i = 0; i < 4096; ++i) { double row[1024] = {}; for (int k = 0; k < 64; 
         assert result["verdict"] == "VERDICT_CORRECT", result
         assert self.native(problem, body % "10.03", given)["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_few_elements_that_no_rounding_decides_are_not_excused(self):
+        given = dict(QUICK, only_given_inputs=True)
+        # Whole quarters, where > and >= differ; two inputs that have a few elements in common.
+        problem = model("        return torch.where(a[0] > 0.5, a[0], torch.zeros_like(a[0]))", "[torch.randint(0, 500, (4096,)).float() / 250]")
+        body = "for (int i = 0; i < 4096; ++i) y[i] = x[i] %s 0.5f ? x[i] : 0;"
+        assert self.native(problem, body % ">", given)["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(problem, body % ">=", given)["result"]["verdict"] == "VERDICT_WRONG"
+        common = model("        return torch.where(a[0] == a[1], a[0], torch.zeros_like(a[0]))", "common()", extra="""
+def common():
+    x, y = torch.randn(4096), torch.randn(4096)
+    at = torch.randperm(4096)[:9]
+    y[at] = x[at]
+    return [x, y]
+""")
+        assert self.native(common, "for (int i = 0; i < 4096; ++i) y[i] = 0;", given)["result"]["verdict"] == "VERDICT_WRONG"
+
     def test_a_flag_that_rounding_decides_in_one_draw_of_many_is_no_error(self):
         # Too rare for any one draw to show, and in timed runs hundreds of outputs are compared.
         problem = model("        return (a[0] @ a[1]) > 0", "[torch.randn(1024, 64), torch.randn(64, 256)]")

@@ -36,10 +36,11 @@ class Expecting {
 
   // `nudge`: also in float64 with the inputs moved by roundings.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
-  // Which of these elements (flat positions) of output `output` come out within `allowed` of `got` in at least one
-  // evaluation in float64 with the inputs moved by `size`, relative: the work's own rounding. Of each, like `got`.
+  // Which of the elements at these flat positions of output `output` come out within `allowed` (for each position) of
+  // what `got` has there in at least one evaluation in float64 with the inputs moved by `size`, relative. `seconds`:
+  // what there is of time; what this takes is taken off.
   at::Tensor ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
-                      const at::Tensor& got, const at::Tensor& allowed, double size);
+                      const at::Tensor& got, const at::Tensor& allowed, double size, double* seconds);
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
  private:

@@ -193,8 +193,9 @@ double Timing::TimeOther(Series* series, const Sets& sets) {
 }
 
 double Timing::TimeCandidate(const Sets& sets) {
+  const double seconds = RunCandidate(sets);
   outputs_timed_ += static_cast<int>(sets.size());
-  return RunCandidate(sets);
+  return seconds;
 }
 
 double Timing::RunCandidate(const Sets& sets) {
