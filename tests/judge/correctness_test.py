@@ -149,7 +149,7 @@ for (int i = 0; i < 4096; ++i) { double row[1024] = {}; for (int k = 0; k < 64; 
 
     def test_few_elements_that_no_rounding_decides_are_not_excused(self):
         given = dict(QUICK, only_given_inputs=True)
-        # Whole quarters, where > and >= differ; two inputs that have a few elements in common.
+        # Multiples of 1/250, where > and >= differ in a few elements; two inputs that have a few elements in common.
         problem = model("        return torch.where(a[0] > 0.5, a[0], torch.zeros_like(a[0]))", "[torch.randint(0, 500, (4096,)).float() / 250]")
         body = "for (int i = 0; i < 4096; ++i) y[i] = x[i] %s 0.5f ? x[i] : 0;"
         assert self.native(problem, body % ">", given)["result"]["verdict"] == "VERDICT_CORRECT"
