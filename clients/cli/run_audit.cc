@@ -115,6 +115,27 @@ class Audit {
     }
   }
 
+  // Of cases that were judged in part, the rest: without it they would count as if all of them had been.
+  void NameUnjudged(const std::vector<AuditBatch>& plan) {
+    std::vector<AuditOutcome> unjudged;
+    for (const AuditBatch& batch : plan) {
+      for (const AuditEntry& entry : batch.entries) {
+        bool begun = false, judged = entry.role == AuditEntry::Role::kTwin;
+        for (const AuditOutcome& outcome : outcomes_) {
+          begun = begun || outcome.entry.judged_case == entry.judged_case;
+          judged = judged || outcome.entry == entry;
+        }
+        if (!begun || judged) continue;
+        AuditOutcome outcome;
+        outcome.entry = entry;
+        outcome.why = "the audit was interrupted";
+        JudgeAudit(corpus_, &outcome);
+        unjudged.push_back(std::move(outcome));
+      }
+    }
+    std::move(unjudged.begin(), unjudged.end(), std::back_inserter(outcomes_));
+  }
+
   const std::vector<AuditOutcome>& outcomes() const { return outcomes_; }
 
   // The cases that something was wrong with that chance may have done.
@@ -308,6 +329,7 @@ ExitCode RunAudit(const Context& context, const AuditCommand& command) {
   const bool interrupted = absl::IsCancelled(ran);
   if (interrupted) {
     audit.CancelAll();
+    audit.NameUnjudged(*plan);
   } else if (!ran.ok()) {
     return Fail(context, ran);
   }

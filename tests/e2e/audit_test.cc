@@ -99,14 +99,16 @@ TEST_CASE("An audit that is interrupted within a job keeps what was judged of it
   scene.Write("corpus/controls/H01-honest/manifest.toml", Manifest("H01", limits));
   scene.Write("corpus/controls/H01-honest/a.cpp", ReadText(TestCase("relu.cpp")));
   scene.Write("corpus/controls/H02-endless/manifest.toml", Manifest("H02", limits));
-  scene.Write("corpus/controls/H02-endless/a.cpp",
+  // A case is as it must be when all of its files are.
+  scene.Write("corpus/controls/H02-endless/a.cpp", ReadText(TestCase("relu.cpp")));
+  scene.Write("corpus/controls/H02-endless/b.cpp",
               "#include <grove/kernel.h>\n#include <unistd.h>\nGROVE_KERNEL(args) { for (;;) sleep(1); return 0; }\n");
   auto audit = scene.StartGrove({"audit", "--device", "cpu", "--corpus", scene.Path("corpus")});
-  REQUIRE(Eventually([&] { return Contains(audit->Err(), "1/2 audit relu"); }));
+  REQUIRE(Eventually([&] { return Contains(audit->Err(), "2/3 audit relu"); }));
   audit->Signal(SIGINT);
   const Ended ended = audit->Wait();
   CHECK(ended.code == 130);
-  CHECK(Contains(ended.out, "NOT RUN  H02"));
+  CHECK(Contains(ended.out, "NOT RUN  H02 b.cpp"));
   CHECK_FALSE(Contains(ended.out, "NOT RUN  H01"));
   CHECK(Contains(ended.out, "controls  1/2"));
 }
