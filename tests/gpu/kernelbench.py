@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """KernelBench as it is: every problem with itself as the candidate, through the whole product.
 
-    python3 kernelbench.py --bundle DIR --problems KernelBench/ --out DIR [--levels 1,2,3] [--stride N] [--offset N] [--seconds S]
+    python3 kernelbench.py --bundle DIR --problems KernelBench/ --out DIR [--levels 1,2,3] [--stride N] [--offset N] [--clients N] [--seconds S]
 
 --problems is a checkout's folder with level1/, level2/, level3/ (fetch it yourself; nothing of it is part of this project). The candidate is the
 problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME: an interval that contains 1, or a speedup within 5 % of it.
 Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; prints a table.
-One problem at a time, so memory is bounded by the largest one; --seconds stops between problems.
+--clients problems are in hand at once (of each, one process of the judge and one of the candidate), so memory is bounded by that many of the largest ones;
+what is timed has its GPU for itself all the same. --seconds stops between problems.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -19,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 
@@ -38,6 +41,27 @@ def classify(result):
     return ("SAME" if same else "FASTER" if speedup > 1 else "SLOWER"), speedup, low, high
 
 
+def evaluate(grove, env, device, path, folder):
+    """One row of the table: the problem of `path` with itself as the candidate."""
+    candidate = pathlib.Path(folder, f"{path.parent.name}_{path.name}")
+    candidate.write_text(as_candidate(path.read_text()))
+    start = time.monotonic()
+    try:
+        run = subprocess.run([grove, "eval", str(path), str(candidate), "--device", device, "--json", "--trials", "2", "--max-time", "1"],
+                             capture_output=True, text=True, env=env, timeout=300)
+        document = json.loads(run.stdout)
+        results = document.get("results") or []
+        result = results[0].get("result") or {} if results else {}
+        reason = result.get("reason") or document.get("state_reason") or run.stderr[-500:]
+    except subprocess.TimeoutExpired:
+        result, reason = {}, "no answer within 300 s"
+    except ValueError:
+        result, reason = {}, run.stderr[-500:]
+    outcome, speedup, low, high = classify(result)
+    return {"problem": f"{path.parent.name}/{path.name}", "outcome": outcome, "speedup": speedup, "low": low, "high": high,
+            "seconds": round(time.monotonic() - start, 2), "reason": reason[:600]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", required=True)
@@ -46,6 +70,7 @@ def main():
     parser.add_argument("--levels", default="1,2,3")
     parser.add_argument("--stride", type=int, default=1)
     parser.add_argument("--offset", type=int, default=0)
+    parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
@@ -74,37 +99,29 @@ def main():
             sys.exit((out / "kernelbench-up.log").read_text())
         time.sleep(0.05)
     env = dict(os.environ, GROVE_COORDINATOR=pathlib.Path(port_file).read_text().strip())
-    try:
-        with open(journal, "a") as rows:
-            for path in files:
-                name = f"{path.parent.name}/{path.name}"
-                if name in done:
-                    continue
-                if time.monotonic() - begin > args.seconds:
-                    print(f"stopped after {args.seconds:.0f} s; run again to continue")
-                    break
-                candidate = pathlib.Path(data, "candidate.py")
-                candidate.write_text(as_candidate(path.read_text()))
-                start = time.monotonic()
-                try:
-                    run = subprocess.run([grove, "eval", str(path), str(candidate), "--device", args.device, "--json", "--trials", "2",
-                                          "--max-time", "1"], capture_output=True, text=True, env=env, timeout=300)
-                    document = json.loads(run.stdout)
-                    results = document.get("results") or []
-                    result = results[0].get("result") or {} if results else {}
-                    reason = result.get("reason") or document.get("state_reason") or run.stderr[-500:]
-                except subprocess.TimeoutExpired:
-                    result, reason = {}, "no answer within 300 s"
-                except ValueError:
-                    result, reason = {}, run.stderr[-500:]
-                outcome, speedup, low, high = classify(result)
-                row = {"problem": name, "outcome": outcome, "speedup": speedup, "low": low, "high": high,
-                       "seconds": round(time.monotonic() - start, 2), "reason": reason[:600]}
-                done[name] = row
+    waiting = [path for path in files if f"{path.parent.name}/{path.name}" not in done]
+    lock = threading.Lock()
+
+    def work(rows):
+        while True:
+            with lock:
+                if not waiting or time.monotonic() - begin > args.seconds:
+                    return
+                path = waiting.pop(0)
+            row = evaluate(grove, env, args.device, path, data)
+            with lock:
+                done[row["problem"]] = row
                 rows.write(json.dumps(row) + "\n")
                 rows.flush()
-                if outcome != "SAME":
-                    print(f"{name}: {outcome} {speedup:.3f} [{low:.3f}, {high:.3f}] {reason[:300]}", flush=True)
+                if row["outcome"] != "SAME":
+                    print("{problem}: {outcome} {speedup:.3f} [{low:.3f}, {high:.3f}] {reason:.300}".format(**row), flush=True)
+
+    try:
+        with open(journal, "a") as rows, concurrent.futures.ThreadPoolExecutor(args.clients) as clients:
+            for client in [clients.submit(work, rows) for _ in range(args.clients)]:
+                client.result()
+        if waiting:
+            print(f"stopped after {args.seconds:.0f} s with {len(waiting)} problems left; run again to continue")
     finally:
         up.send_signal(signal.SIGINT)
         try:

@@ -147,6 +147,37 @@ for (int i = 0; i < 4096; ++i) { double row[1024] = {}; for (int k = 0; k < 64; 
         assert result["verdict"] == "VERDICT_CORRECT", result
         assert self.native(problem, body % "10.03", given)["result"]["verdict"] == "VERDICT_WRONG"
 
+    LONG_SUMS = model("        return a[0] @ a[1]", "[torch.rand(8, 16384), torch.rand(16384, 8)]")
+    # To `bits` of a fraction, to the nearest; `split`: what that leaves is kept beside it.
+    LONG_SUMS_BODY = """static int calls = 0; ++calls; (void)calls; const float* b = (const float*)args->inputs[1].data;
+const auto cut = [](float v, int bits) { uint32_t u; memcpy(&u, &v, 4); const int off = 23 - bits; u = (u + (1u << (off - 1))) & ~((1u << off) - 1); memcpy(&v, &u, 4); return v; };
+(void)cut;
+for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) for (int j = 0; j < 8; ++j) { const float p = x[i * 16384 + k], q = b[k * 8 + j]; t[j] += %s; }
+  for (int j = 0; j < 8; ++j) y[i * 8 + j] = t[j]; }"""
+
+    def test_lower_precision_does_not_average_out_over_a_long_sum(self):
+        # On values as drawn it does, from some 6,000 terms on: what this one is judged by on those alone.
+        given = dict(QUICK, only_given_inputs=True)
+        half = self.LONG_SUMS_BODY % "cut(p, 10) * cut(q, 10)"
+        assert self.native(self.LONG_SUMS, half, given)["result"]["verdict"] == "VERDICT_CORRECT"
+        for lowered in ("cut(p, 10) * cut(q, 10)", "cut(p, 10) * q"):
+            result = self.native(self.LONG_SUMS, self.LONG_SUMS_BODY % lowered, QUICK)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "errs one way" in result["reason"], (lowered, result)
+        split = "cut(p, 10) * cut(q, 10) + (cut(p, 10) * cut(q - cut(q, 10), 10) + cut(p - cut(p, 10), 10) * cut(q, 10))"
+        for honest in ("p * q", split):
+            result = self.native(self.LONG_SUMS, self.LONG_SUMS_BODY % honest, QUICK)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (honest, result)
+        # Where precision may be reduced, it may be so here.
+        reduced = dict(QUICK, precision="PRECISION_POLICY_REDUCED")
+        assert self.native(self.LONG_SUMS, half, reduced)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_lower_precision_in_long_sums_after_the_check_is_found(self):
+        after = self.LONG_SUMS_BODY % "(calls > 14 ? cut(p, 10) * cut(q, 10) : p * q)"
+        options = dict(self.TIMED, max_time_seconds=2.0)
+        del options["only_given_inputs"]
+        result = self.native(self.LONG_SUMS, after, options)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "between timed runs" in result["reason"], result
+
     def test_few_elements_that_no_rounding_decides_are_not_excused(self):
         given = dict(QUICK, only_given_inputs=True)
         # Multiples of 1/250, where > and >= differ in a few elements; two inputs that have a few elements in common.

@@ -257,6 +257,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     first_failing_ = trial;
     outputs_ = outputs;
     if (varied_) failure += "; parameters have other values in each evaluation than as they were built";
+    if (given && !current_->how.empty()) failure += "; the inputs were " + current_->how;
     if (!given) {
       failure = std::string("on ") + Word(current_->distribution) + " inputs (" + current_->how + ") " + failure +
                 ". It was right on all " + std::to_string(outcomes_.front().passed) +
@@ -412,12 +413,13 @@ void Check::OnOthers(Distribution distribution, const Work& work) {
     std::vector<Jumps> jumps = check->jumps_;
     ~Given() {
       check->verify_rule_ = check->rule_;
+      check->outcomes_.front().how.clear();
       check->noise_ = std::move(noise);
       check->jumps_ = std::move(jumps);
       check->current_ = &check->outcomes_.front();
     }
   } given{this};
-  verify_rule_ = ForeignRule();
+  if (distribution != Distribution::kGiven) verify_rule_ = ForeignRule();
   for (Outcome& outcome : outcomes_) {
     if (outcome.distribution == distribution) current_ = &outcome;
   }
@@ -429,6 +431,10 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
                 const Progress& progress) {
   const std::size_t sets = reference_.ShapeSets();
   const int trials = std::max<int>(settings_.trials, static_cast<int>(sets));
+  const bool judged_elsewhere = !settings_.distributions && rule_.mode == RuleMode::kScaled;
+  // Never the first: what it shows of rounding serves the others.
+  const int leaning =
+      judged_elsewhere && trials > 1 ? 2 + static_cast<int>(random->Below(static_cast<std::uint64_t>(trials - 1))) : 0;
   for (int trial = 1; trial <= trials; ++trial) {
     progress("check", "trial " + std::to_string(trial) + " of " + std::to_string(trials));
     const std::size_t set = static_cast<std::size_t>(trial - 1) % sets;
@@ -437,6 +443,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     reference_.SelectShapeSet(set);
     slot->leaves.clear();  // the last draw's memory serves the next
     std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
+    const bool leans = trial == leaning && Leans(*slot, &leaves);
     // A float64 evaluation that is slow is done for the first trial alone: its noise figures serve the others.
     const bool first = trial <= static_cast<int>(sets);
     // Indices that rounding decides are few and other ones in each draw: there every draw says how many.
@@ -446,16 +453,20 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     reference_.SelectShapeSet(0);
     arena->Fill(slot, std::move(leaves));
     arena->Poison(slot);
+    MakeRoom();
     ops_.Synchronize();
     Reply reply = conversation->Run({index}, "all", settings_.observe && trial == trials);
     if (!reply.work.is_null()) work_ = std::move(reply.work);
     first_claims_.push_back(reply.claims[0]);
-    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/false);
+    // What leaning values show of rounding is no measure for others.
+    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/leans);
+    if (leans && set == 0) usable_.push_back({Distribution::kGiven, kLeaning});
+    current_->how.clear();
   }
   std::vector<Distribution> others;
   if (settings_.distributions) {
     others = *settings_.distributions;
-  } else if (rule_.mode == RuleMode::kScaled) {
+  } else if (judged_elsewhere) {
     others = {Distribution::kScaled, Distribution::kShifted, Distribution::kSparse, Distribution::kOutliers};
   }
   for (std::size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random->Below(i)]);
@@ -473,6 +484,31 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
     longest = std::max(longest, Since(begin) - foreign_wall_ - spent);
     longest_other_ = longest;
+  }
+}
+
+// Not where an output is of an exact type: values in which fewer bits differ are equal more often. Without float64 what
+// a reference in reduced precision does to them could not be told from what the candidate does.
+bool Check::Leans(const Slot& slot, std::vector<Leaf>* leaves) {
+  if (!expecting_.has_high() || settings_.reduced > 0 || HasExact(slot)) return false;
+  const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, leaves);
+  if (made.skipped.empty()) current_->how = made.how;
+  return made.skipped.empty();
+}
+
+// Lower precision averages out on the problem's values, so that of the draws beyond the check the leaning one must be.
+bool Check::LongSums() const {
+  constexpr double kLong = 4096;
+  return problem_.reduction >= kLong;
+}
+
+std::size_t Check::LeastAgain() const { return LongSums() ? 2 : 1; }
+
+void Check::MakeRoom() {
+  if (problem_.bytes <= kLargeBytes) return;
+  // Half of the device is what a candidate may hold by default.
+  if (settings_.device_memory <= 0 || static_cast<double>(ops_.free_bytes()) < settings_.device_memory) {
+    ops_.ReleaseCache();
   }
 }
 
@@ -527,6 +563,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     current_->how = drawn.how;
     arena->Fill(slot, std::move(drawn.leaves));
     arena->Poison(slot);
+    MakeRoom();
     ops_.Synchronize();
     const Reply reply = conversation->Run({index}, "all");
     foreign_wall_ += reply.wall;
@@ -541,7 +578,13 @@ std::optional<Check::Elsewhere> Check::DrawAgain(Slot* slot) {
   constexpr double kMostOfWall = 0.03;  // where one takes longer, there is none
   if (longest_other_ > kMostOfWall * settings_.run_wall) return std::nullopt;
   while (!usable_.empty()) {
-    std::swap(usable_[secret_.Below(usable_.size())], usable_.back());
+    std::size_t next = secret_.Below(usable_.size());
+    if (LongSums()) {
+      for (std::size_t i = 0; i < usable_.size(); ++i) {
+        if (usable_[i].first == Distribution::kGiven) next = i;
+      }
+    }
+    std::swap(usable_[next], usable_.back());
     const auto [distribution, form] = usable_.back();
     usable_.pop_back();
     const double seconds = problem_.double_seconds;

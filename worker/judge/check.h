@@ -32,9 +32,9 @@ class Check {
   // `high_fits`: device memory has room for a float64 evaluation beside everything else.
   Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, bool high_fits);
 
-  // The check proper: `trials` secret draws over all shape sets, then one of every other distribution, in random order.
-  // The first `timed_slots` slots of the arena have shape set 0, the following ones the others in order. Throws the
-  // Verdict when one is wrong.
+  // The check proper: `trials` secret draws over all shape sets (one of them leaning, kLeaning), then one of every
+  // other distribution, in random order. The first `timed_slots` slots of the arena have shape set 0, the following
+  // ones the others in order. Throws the Verdict when one is wrong.
   void Run(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random, const Progress& progress);
 
   Expecting& expecting() { return expecting_; }
@@ -57,9 +57,11 @@ class Check {
     Expected expected;
     std::string how, skipped;  // skipped: why it is of no use
   };
-  // One more of each that Run found to be of use, in random order, for a slot of shape set 0: who counts calls knows
-  // when the check is over. Nothing where there is none left.
+  // One more of each that Run found to be of use, in random order (the leaning one first where sums are long), for a
+  // slot of shape set 0: who counts calls knows when the check is over. Nothing where there is none left.
   std::optional<Elsewhere> DrawAgain(Slot* slot);
+  // How many of them there are to be at least, however long they take.
+  std::size_t LeastAgain() const;
   // Compares what that slot holds after a run on them. Throws the Verdict when it is not right.
   void VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                    const Elsewhere& drawn);
@@ -83,9 +85,14 @@ class Check {
  private:
   std::vector<double> MeanJumps(const Expected& expected, bool given);
   Elsewhere DrawElsewhere(Distribution distribution, int form, std::size_t set, Slot* slot);
-  // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN.
+  // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN as drawn.
   template <typename Work>
   void OnOthers(Distribution distribution, const Work& work);
+  bool LongSums() const;
+  // Moves the values of a draw of GIVEN, where that says something (kLeaning).
+  bool Leans(const Slot& slot, std::vector<Leaf>* leaves);
+  // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
+  void MakeRoom();
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);

@@ -77,6 +77,7 @@ class Evaluator {
       }
       if (!settings_.skip_timing) {
         conversation_.SetStage("time");
+        if (problem_.bytes > kLargeBytes) ops_.ReleaseCache();  // the check's
         timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, *candidate_, *values_, timed_slots_,
                                            *check_, random_, std::move(rivals));
         if (settings_.watch) {
@@ -117,6 +118,10 @@ class Evaluator {
         result["timing"] = timing_->report();
       }
       outcome.candidate_gone = verdict.gone;
+      if (LeftNoRoom(verdict)) {
+        result["verdict"] = "VERDICT_UNMEASURABLE";
+        result["reason"] = "the judge and the candidate do not fit on this device together: " + verdict.reason;
+      }
     } catch (const ProblemError&) {
       throw;
     } catch (const std::exception& error) {
@@ -142,6 +147,14 @@ class Evaluator {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     stages_.push_back({{"stage", stage}, {"seconds", seconds}});
     begin_ = Clock::now();
+  }
+
+  // Whether the candidate broke down for want of memory that it was allowed and the judge had. What it says may be
+  // untrue: saying so gains it nothing.
+  bool LeftNoRoom(const Verdict& verdict) const {
+    if (verdict.verdict != "VERDICT_CRASHED" || memory_ == nullptr || memory_->limit() <= 0) return false;
+    if (verdict.reason.find("out of memory") == std::string::npos) return false;
+    return static_cast<double>(ops_.free_bytes()) + memory_->Held() < memory_->limit();
   }
 
   void Prepare() {

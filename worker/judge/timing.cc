@@ -41,7 +41,7 @@ constexpr std::size_t kRecent = 31;
 constexpr int kBlock = 2;            // pairs that share the machine's mood
 constexpr int kShortEvery = 3;       // pairs to one shorter run
 constexpr int kBetween = 2;          // pairs to one moment between them, on average
-constexpr double kElsewhere = 0.05;  // seconds for draws of other distributions, beyond the first
+constexpr double kElsewhere = 0.05;  // seconds for draws of other distributions, beyond the least
 constexpr std::size_t kShorts = 5;   // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
@@ -327,7 +327,8 @@ void Timing::Run() {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
   // Not between the runs of two candidates, whose difference may be small.
-  for (const auto begin = Clock::now(); !HasRival() && (elsewhere_.empty() || Since(begin) < kElsewhere);) {
+  for (const auto begin = Clock::now();
+       !HasRival() && (elsewhere_.size() < check_.LeastAgain() || Since(begin) < kElsewhere);) {
     std::optional<Check::Elsewhere> drawn = check_.DrawAgain(&candidate_.arena().at(0));
     if (!drawn) break;
     elsewhere_.push_back(*std::move(drawn));
@@ -390,7 +391,7 @@ void Timing::Run() {
       verify_spent_ = 0;
     }
   }
-  if (!been_elsewhere_ && !elsewhere_.empty()) Between([this] { RunElsewhere(); });
+  while (!elsewhere_.empty()) Between([this] { RunElsewhere(); });
   while (shorts_.size() < kShorts && calls_ > 1 && Since(begin_) - values_.drawing() + drawn_ < 1.5 * longest)
     ShortRun();
   const double asking = Asking();
