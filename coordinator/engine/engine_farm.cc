@@ -12,7 +12,6 @@
 #include "common/base/status_macros.h"
 #include "common/tuning/declared.h"
 #include "coordinator/engine/engine_loop.h"
-#include "coordinator/engine/normalise.h"
 #include "coordinator/engine/result_index.h"
 #include "coordinator/engine/validate.h"
 
@@ -158,7 +157,7 @@ void EngineImpl::NameChosen(const Job& job, int kernel, v1::EvaluationResult* wh
   };
   absl::StatusOr<v1::Candidate> candidate = with_values();
   if (candidate.ok()) {
-    finished->set_chosen_normalised_sha256(NormalisedSha256(*candidate));
+    finished->set_chosen_program_sha256(ProgramSha256(*candidate));
     finished->set_chosen_source_sha256(PutBlob(std::move(*candidate->mutable_source())));
     return;
   }

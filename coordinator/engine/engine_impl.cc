@@ -19,7 +19,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "coordinator/engine/engine_loop.h"
-#include "coordinator/engine/normalise.h"
 #include "coordinator/engine/validate.h"
 
 namespace grove::coordinator {

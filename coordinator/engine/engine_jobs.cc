@@ -11,7 +11,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "coordinator/engine/engine_loop.h"
-#include "coordinator/engine/normalise.h"
 #include "coordinator/engine/validate.h"
 
 namespace grove::coordinator {
@@ -279,7 +278,7 @@ absl::Status EngineImpl::CheckSameWork(Job& job, const v1::JobSpec& asked) {
   if (same && asked.has_eval()) {
     same = tree.kernels().size() == stored.candidates.size();
     for (size_t i = 0; same && i < stored.candidates.size(); ++i) {
-      const int first = tree.FindNormalised(NormalisedSha256(stored.candidates[i]));
+      const int first = tree.FindProgram(ProgramSha256(stored.candidates[i]));
       same = first == static_cast<int>(i) || (first >= 0 && tree.kernels()[i].duplicate_of == first);
     }
   }
@@ -353,8 +352,8 @@ void EngineImpl::DoSubmit(const v1::SubmitJobRequest& request, Reply<v1::SubmitJ
     const int index = static_cast<int>(job.tree->kernels().size());
     kernel->set_id(job.tree->KernelId(index));
     kernel->set_state(v1::NODE_STATE_OPEN);
-    kernel->set_normalised_sha256(NormalisedSha256(candidate));
-    if (const int same = job.tree->FindNormalised(kernel->normalised_sha256()); same >= 0) {
+    kernel->set_program_sha256(ProgramSha256(candidate));
+    if (const int same = job.tree->FindProgram(kernel->program_sha256()); same >= 0) {
       kernel->set_duplicate_of(job.tree->KernelId(same));
     }
     kernel->set_source_sha256(PutBlob(std::move(*candidate.mutable_source())));

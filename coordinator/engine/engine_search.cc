@@ -10,7 +10,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "coordinator/engine/engine_loop.h"
-#include "coordinator/engine/normalise.h"
 #include "coordinator/engine/validate.h"
 
 namespace grove::coordinator {
@@ -334,8 +333,8 @@ void EngineImpl::Answered(const std::string& id, uint64_t number, const search::
   kernel->set_notes(Utf8Prefix(result->kernel.notes(), 4000));
   kernel->set_bank_origin(Utf8Prefix(result->kernel.bank_origin(), 64));
   kernel->set_state(v1::NODE_STATE_OPEN);
-  kernel->set_normalised_sha256(NormalisedSha256(kernel->candidate()));
-  if (const int same = job->tree->FindNormalised(kernel->normalised_sha256()); same >= 0) {
+  kernel->set_program_sha256(ProgramSha256(kernel->candidate()));
+  if (const int same = job->tree->FindProgram(kernel->program_sha256()); same >= 0) {
     kernel->set_duplicate_of(job->tree->KernelId(same));
   }
   kernel->set_source_sha256(PutBlob(std::move(*kernel->mutable_candidate()->mutable_source())));

@@ -5,6 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/hash.h"
 
 namespace grove::coordinator {
 namespace {
@@ -45,9 +47,14 @@ std::string JobTree::IdeaId(int index) const { return absl::StrCat(id_, "/i", in
 int JobTree::KernelIndex(absl::string_view id) const { return IndexOf(id, id_, 'k', kernels_.size()); }
 int JobTree::IdeaIndex(absl::string_view id) const { return IndexOf(id, id_, 'i', ideas_.size()); }
 
-int JobTree::FindNormalised(const std::string& sha256) const {
-  auto it = by_normalised_.find(Key(sha256));
-  return it == by_normalised_.end() ? -1 : it->second;
+int JobTree::FindProgram(const std::string& sha256) const {
+  auto it = by_program_.find(Key(sha256));
+  return it == by_program_.end() ? -1 : it->second;
+}
+
+std::string ProgramSha256(const v1::Candidate& candidate) {
+  return Sha256HexOfParts({absl::StrCat(static_cast<int>(candidate.format())),
+                           absl::StrJoin(candidate.build_flags(), "\n"), candidate.source()});
 }
 
 const LeaseRecord& JobTree::lease(int kernel) const {
@@ -223,8 +230,8 @@ absl::Status JobTree::ApplyKernel(const v1::Event& event) {
   if (!kernel.duplicate_of().empty()) {
     record.duplicate_of = KernelIndex(kernel.duplicate_of());
     if (record.duplicate_of < 0) return Bad(event, "names a duplicate of a kernel that is not there");
-  } else if (kernel.normalised_sha256().size() == 64) {
-    by_normalised_.try_emplace(Key(kernel.normalised_sha256()), index);
+  } else if (kernel.program_sha256().size() == 64) {
+    by_program_.try_emplace(Key(kernel.program_sha256()), index);
   }
   order_.push_back(index);
   kernels_.push_back(record);
@@ -246,8 +253,8 @@ absl::Status JobTree::ApplyFinished(const v1::Event& event) {
   kernel.finished_attempt = finished.attempt();
   kernel.verdict = finished.result().verdict();
   leases_.erase(index);
-  if (finished.chosen_normalised_sha256().size() == 64) {
-    by_normalised_.try_emplace(Key(finished.chosen_normalised_sha256()), index);
+  if (finished.chosen_program_sha256().size() == 64) {
+    by_program_.try_emplace(Key(finished.chosen_program_sha256()), index);
   }
   --open_;
   counts_.set_finished(counts_.finished() + 1);

@@ -29,6 +29,10 @@
 
 namespace grove::coordinator {
 
+// What makes two candidates of one job one program, whose result is shared: SHA-256 of format, build flags and source,
+// byte for byte. Not of less: `__LINE__` tells programs apart that differ in an empty line.
+std::string ProgramSha256(const v1::Candidate& candidate);
+
 struct KernelRecord {
   uint64_t written_seq = 0;   // its KernelWritten
   uint64_t finished_seq = 0;  // its EvaluationFinished, 0 = no verdict yet
@@ -116,8 +120,8 @@ class JobTree {
   // Index of a node id of this job, -1 when it is none.
   int KernelIndex(absl::string_view id) const;
   int IdeaIndex(absl::string_view id) const;
-  // The kernel that was first with this normalised source, -1 = none.
-  int FindNormalised(const std::string& sha256) const;
+  // The kernel that was first with this program, -1 = none.
+  int FindProgram(const std::string& sha256) const;
 
   // The job without its spec's sources.
   v1::Job Summary() const;
@@ -154,7 +158,7 @@ class JobTree {
   std::vector<std::vector<int>> kernels_of_idea_;
   std::vector<int32_t> order_;
   absl::flat_hash_map<int, LeaseRecord> leases_;  // of kernels that wait for a result and were ever leased
-  absl::flat_hash_map<absl::uint128, int32_t> by_normalised_;
+  absl::flat_hash_map<absl::uint128, int32_t> by_program_;
   int open_ = 0;          // kernels without a verdict
   int leased_ = 0;        // of these
   int leased_again_ = 0;  // kernels with a verdict

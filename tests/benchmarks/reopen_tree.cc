@@ -84,7 +84,7 @@ void Fill(store::Store& store, int kernels) {
     kernel->set_idea(idea);
     kernel->mutable_candidate()->set_format(v1::CANDIDATE_FORMAT_CPP);
     kernel->set_source_sha256(Sha256Hex(id));
-    kernel->set_normalised_sha256(Sha256Hex(id + "n"));
+    kernel->set_program_sha256(Sha256Hex(id + "n"));
     kernel->set_recipe("{\"base\":\"row\",\"set\":{\"vector\":4,\"threads\":256}}");
     add(written);
     v1::Event leased;

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <set>
 
+#include "coordinator/engine/job_tree.h"
 #include "tests/coordinator_core/harness.h"
 
 namespace grove::testing {
@@ -120,28 +121,44 @@ TEST_CASE("Jobs are listed newest first and found by a unique prefix", "[engine]
   CHECK(absl::IsInvalidArgument(h.Kernel("nonsense").status()));
 }
 
-TEST_CASE("Equal sources are run once and share the verdict", "[engine]") {
+TEST_CASE("Sources equal byte for byte are run once and share the verdict", "[engine]") {
   Harness h;
   Worker worker(h, "w1", 8);
-  const std::string id = Submitted(h, "a", {"int one; // first", "int   one;", "int two;", "int one;"});
+  // The second is another program: `__LINE__` would be 2 there.
+  const std::string id = Submitted(h, "a", {"int one;", "\nint one;", "int two;", "int one;"});
   worker.Connect();
   const auto a = worker.NextAssignment();
   const auto b = worker.NextAssignment();
+  const auto c = worker.NextAssignment();
   CHECK(a.lease().work() == id + "/k1");
-  CHECK(b.lease().work() == id + "/k3");
+  CHECK(b.lease().work() == id + "/k2");
+  CHECK(c.lease().work() == id + "/k3");
   worker.Finish(a.lease(), Correct(2));
   worker.Finish(b.lease(), Bad(v1::VERDICT_WRONG));
-  worker.NextAck();
-  worker.NextAck();
+  worker.Finish(c.lease(), Bad(v1::VERDICT_WRONG));
+  for (int i = 0; i < 3; ++i) worker.NextAck();
   h.Settle();
   CHECK(!worker.link->TryNext().has_value());
   auto job = h.Get(id);
   CHECK(job->state() == v1::JOB_STATE_DONE);
   CHECK(job->counts().finished() == 4);
-  CHECK(job->counts().correct() == 3);
+  CHECK(job->counts().correct() == 2);
   CHECK(job->best_node() == id + "/k1");
   CHECK(h.Kernel(id + "/k4")->duplicate_of() == id + "/k1");
   CHECK(h.Kernel(id + "/k4")->result().timing().baselines(0).speedup() == 2);
+}
+
+TEST_CASE("Build flags and format make another program of the same source", "[engine]") {
+  v1::Candidate one;
+  one.set_format(v1::CANDIDATE_FORMAT_CPP);
+  one.set_source("int one;");
+  v1::Candidate other = one;
+  CHECK(coordinator::ProgramSha256(one) == coordinator::ProgramSha256(other));
+  other.add_build_flags("-O1");
+  CHECK(coordinator::ProgramSha256(one) != coordinator::ProgramSha256(other));
+  other = one;
+  other.set_format(v1::CANDIDATE_FORMAT_CUDA);
+  CHECK(coordinator::ProgramSha256(one) != coordinator::ProgramSha256(other));
 }
 
 TEST_CASE("A restart gives back every queued evaluation and keeps the lease of a worker that returns", "[engine]") {

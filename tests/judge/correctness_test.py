@@ -160,9 +160,8 @@ for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) f
         given = dict(QUICK, only_given_inputs=True)
         half = self.LONG_SUMS_BODY % "cut(p, 10) * cut(q, 10)"
         assert self.native(self.LONG_SUMS, half, given)["result"]["verdict"] == "VERDICT_CORRECT"
-        for lowered in ("cut(p, 10) * cut(q, 10)", "cut(p, 10) * q"):
-            result = self.native(self.LONG_SUMS, self.LONG_SUMS_BODY % lowered, QUICK)["result"]
-            assert result["verdict"] == "VERDICT_WRONG" and "errs one way" in result["reason"], (lowered, result)
+        result = self.native(self.LONG_SUMS, half, QUICK)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "errs one way" in result["reason"], result
         split = "cut(p, 10) * cut(q, 10) + (cut(p, 10) * cut(q - cut(q, 10), 10) + cut(p - cut(p, 10), 10) * cut(q, 10))"
         for honest in ("p * q", split):
             result = self.native(self.LONG_SUMS, self.LONG_SUMS_BODY % honest, QUICK)["result"]
@@ -170,6 +169,13 @@ for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) f
         # Where precision may be reduced, it may be so here.
         reduced = dict(QUICK, precision="PRECISION_POLICY_REDUCED")
         assert self.native(self.LONG_SUMS, half, reduced)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_one_accumulator_is_no_lower_precision_where_rounding_errs_one_way(self):
+        # While it is some 2^13 times as large as a term it keeps of it what half precision does: all in one direction.
+        problem = model("        return a[0].cumsum(1), a[0].mean(1)", "[1 + torch.rand(8, 16384) / 10]")
+        body = "float* z = (float*)args->outputs[1].data; for (int i = 0; i < 8; ++i) { float t = 0; for (int k = 0; k < 16384; ++k) { t += x[i * 16384 + k]; y[i * 16384 + k] = t; } z[i] = t / 16384; }"
+        result = self.native(problem, body, QUICK)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
 
     def test_lower_precision_in_long_sums_after_the_check_is_found(self):
         after = self.LONG_SUMS_BODY % "(calls > 14 ? cut(p, 10) * cut(q, 10) : p * q)"

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "worker/candidate/cuda_canary.h"
 #include "worker/candidate/device.h"
 
 namespace grove::candidate {
@@ -28,36 +29,6 @@ bool Resolve(const char* name, Function* function, std::string* error) {
   }
   *function = reinterpret_cast<Function>(at);
   return true;
-}
-
-// The canary's known sequence: a linear congruence, whose value after any number of steps has a closed form.
-constexpr std::uint32_t kFactor = 1664525, kSummand = 1013904223;
-constexpr int kCanarySteps = 1 << 19;  // some 1 ms: long against the clock's resolution, short against a lease
-constexpr std::size_t kCanaryBytes = std::size_t{64} << 20;
-
-__global__ void RunSequence(std::uint32_t* out, int steps) {
-  const std::uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
-  std::uint32_t value = id;
-  for (int i = 0; i < steps; ++i) value = value * kFactor + kSummand;
-  out[id] = value;
-}
-
-__global__ void WritePattern(std::uint32_t* out, std::size_t words) {
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < words; i += step) {
-    out[i] = static_cast<std::uint32_t>(i) * kFactor + kSummand;
-  }
-}
-
-// Read by another thread than the one that wrote.
-__global__ void CheckPattern(const std::uint32_t* in, std::size_t words, unsigned int* wrong) {
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  unsigned int found = 0;
-  for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < words; i += step) {
-    const std::size_t at = words - 1 - i;
-    found += in[at] != static_cast<std::uint32_t>(at) * kFactor + kSummand;
-  }
-  if (found != 0) atomicAdd(wrong, found);
 }
 
 // An empty run has an empty kernel, so that what it costs has a launch in it, as the judge's own has.
@@ -183,65 +154,7 @@ class CudaDevice : public Device {
     return status == cudaSuccess ? "" : Text(on ? "cudaProfilerStart" : "cudaProfilerStop", status);
   }
 
-  std::string SelfTest(double* seconds) override {
-    // Threads: several waves of every multiprocessor, so that one that computes wrongly is met.
-    cudaDeviceProp properties;
-    cudaError_t status = cudaGetDeviceProperties(&properties, ordinal_);
-    if (status != cudaSuccess) return Text("cudaGetDeviceProperties", status);
-    const int threads = properties.multiProcessorCount * 8 * 256;
-    const std::size_t words = kCanaryBytes / sizeof(std::uint32_t);
-    std::uint32_t factor = 1, summand = 0;
-    for (int i = 0; i < kCanarySteps; ++i) {
-      summand = summand * kFactor + kSummand;
-      factor *= kFactor;
-    }
-    std::uint32_t* memory = nullptr;
-    unsigned int* wrong = nullptr;
-    cudaEvent_t begin = nullptr, end = nullptr;
-    status = cudaMalloc(&memory, kCanaryBytes);
-    if (status == cudaSuccess) status = cudaMalloc(&wrong, sizeof *wrong);
-    if (status == cudaSuccess) status = cudaMemsetAsync(wrong, 0, sizeof *wrong, stream_);
-    if (status == cudaSuccess) status = cudaEventCreate(&begin);
-    if (status == cudaSuccess) status = cudaEventCreate(&end);
-    std::vector<std::uint32_t> host(static_cast<std::size_t>(threads));
-    std::string error;
-    *seconds = 0;
-    for (int round = 0; round < 3 && status == cudaSuccess && error.empty(); ++round) {
-      status = cudaEventRecord(begin, stream_);
-      RunSequence<<<threads / 256, 256, 0, stream_>>>(memory, kCanarySteps);
-      if (status == cudaSuccess) status = cudaGetLastError();
-      if (status == cudaSuccess) status = cudaEventRecord(end, stream_);
-      if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
-      float milliseconds = 0;
-      if (status == cudaSuccess) status = cudaEventElapsedTime(&milliseconds, begin, end);
-      if (status == cudaSuccess) {
-        status = cudaMemcpy(host.data(), memory, host.size() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost);
-      }
-      if (round == 0 || milliseconds * 1e-3 < *seconds) *seconds = milliseconds * 1e-3;
-      for (std::size_t i = 0; status == cudaSuccess && i < host.size(); ++i) {
-        if (host[i] == static_cast<std::uint32_t>(i) * factor + summand) continue;
-        error = "thread " + std::to_string(i) + " of the test kernel computed a wrong value";
-        break;
-      }
-    }
-    // What is written to memory is what is read from it.
-    if (status == cudaSuccess && error.empty()) {
-      WritePattern<<<1024, 256, 0, stream_>>>(memory, words);
-      CheckPattern<<<1024, 256, 0, stream_>>>(memory, words, wrong);
-      unsigned int count = 1;
-      status = cudaGetLastError();
-      if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
-      if (status == cudaSuccess) status = cudaMemcpy(&count, wrong, sizeof count, cudaMemcpyDeviceToHost);
-      if (status == cudaSuccess && count != 0) {
-        error = std::to_string(count) + " words of the test pattern were read otherwise than they were written";
-      }
-    }
-    if (begin != nullptr) cudaEventDestroy(begin);
-    if (end != nullptr) cudaEventDestroy(end);
-    cudaFree(wrong);
-    cudaFree(memory);
-    return status == cudaSuccess ? error : Text("the test kernel", status);
-  }
+  std::string SelfTest(double* seconds) override { return RunCanary(ordinal_, stream_, seconds); }
   std::string Name() const override { return name_; }
 
  private:

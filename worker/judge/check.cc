@@ -419,7 +419,11 @@ void Check::OnOthers(Distribution distribution, const Work& work) {
       check->current_ = &check->outcomes_.front();
     }
   } given{this};
-  if (distribution != Distribution::kGiven) verify_rule_ = ForeignRule();
+  if (distribution == Distribution::kGiven) {
+    verify_rule_.leaning = true;
+  } else {
+    verify_rule_ = ForeignRule();
+  }
   for (Outcome& outcome : outcomes_) {
     if (outcome.distribution == distribution) current_ = &outcome;
   }
@@ -458,9 +462,11 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     Reply reply = conversation->Run({index}, "all", settings_.observe && trial == trials);
     if (!reply.work.is_null()) work_ = std::move(reply.work);
     first_claims_.push_back(reply.claims[0]);
+    verify_rule_.leaning = leans;
     // What leaning values show of rounding is no measure for others.
     VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/leans);
     if (leans && set == 0) usable_.push_back({Distribution::kGiven, kLeaning});
+    verify_rule_ = rule_;
     current_->how.clear();
   }
   std::vector<Distribution> others;

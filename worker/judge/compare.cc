@@ -169,6 +169,7 @@ double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
   const double grown = constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
   double error = constants.rms_base + std::min(grown, kLeftOut / std::sqrt(std::max(reduction, 1.0)));
   // rms_base is 8 roundings (16 in float64).
+  if (rule.leaning) error += constants.rms_base < 0x1p-40 ? 0x1p-25 : 0x1p-12;
   if (rule.any_order) error += constants.rms_base / 8 * std::min(reduction, kMaxStraight) / 8;
   return error;
 }

@@ -34,6 +34,10 @@ struct Rule {
   // Scaled: also allow what one accumulator makes of terms that are all alike or of very unequal size, where the errors
   // of rounding have one sign: up to an eighth of a rounding for each term. For values that the problem does not draw.
   bool any_order = false;
+  // Scaled: also allow what one accumulator makes of terms that are moved to where rounding them errs one way
+  // (kLeaning, distributions.h): while it is as much larger than a term as to keep just the bits that half precision
+  // does, its errors have one sign, too. It is so for half of the terms at most, by half of the spacing: 2^-12.
+  bool leaning = false;
   // Scaled: rms of the output on the problem's own values. Where it is smaller on others, honest programs still add and
   // take off constants of the former size (a hyperbolic tangent as 2 / (1 + e^-2x) - 1): what their work rounds of that
   // is allowed, too. 0 = nothing of that.

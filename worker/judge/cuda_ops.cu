@@ -383,7 +383,9 @@ class CudaOps : public DeviceOps {
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
   void Rest(int processor) override {
     // Lines that somebody asked to persist would survive Flush.
-    cudaCtxResetPersistingL2Cache();
+    if (properties_.persistingL2CacheMaxSize > 0) {
+      Check(cudaCtxResetPersistingL2Cache(), "cudaCtxResetPersistingL2Cache");
+    }
     awake_.Begin(processor);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     Check(cudaEventRecord(rested_, nullptr), "cudaEventRecord");

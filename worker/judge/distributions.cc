@@ -54,19 +54,13 @@ double Spacing(at::ScalarType type) {  // of numbers at 1
   }
 }
 
-// Sets the six bits behind the seven that bfloat16 keeps of a fraction to 011011: what bfloat16 rounds off is then
-// 0.42 to 0.44 of its spacing, what half precision and TF32 (ten bits) round off 0.38 to 0.5. The bits behind stay as
-// they are, and, of float64, make the same of float32's 23 bits. What overflows in none of them stays finite.
+// Sets the three bits behind the ten of a fraction that half precision and TF32 keep (of float64: behind the 23 that
+// float32 keeps) to 011: what they round off is then 0.38 to 0.5 of their spacing. The bits behind stay as they are.
 at::Tensor Lean(const at::Tensor& value) {
   if (value.is_complex()) return at::view_as_complex(Lean(at::view_as_real(value)).contiguous());
   const bool wide = value.scalar_type() == at::kDouble;
-  constexpr std::int64_t kMask = 0x3F, kBits = 0x1B;  // behind seven bits
-  const int shift = wide ? 52 - 7 - 6 : 23 - 7 - 6;
-  std::int64_t mask = kMask << shift, bits = kBits << shift;
-  if (wide) {
-    mask |= std::int64_t{7} << 26;  // behind 23 bits: 011
-    bits |= std::int64_t{3} << 26;
-  }
+  const int kept = wide ? 52 - 23 : 23 - 10;
+  const std::int64_t mask = std::int64_t{7} << (kept - 3), bits = std::int64_t{3} << (kept - 3);
   const at::Tensor words = value.contiguous().view(wide ? at::kLong : at::kInt);
   const at::Tensor moved = words.bitwise_and(~mask).bitwise_or(bits).view(value.scalar_type());
   return at::where(value.abs().lt(TinyNormal(value.scalar_type())), value, moved);  // zeros among them
@@ -167,7 +161,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     ++floating;
     if (KeepsMeaning(given[i].tensor)) continue;
     const at::ScalarType type = given[i].tensor.scalar_type();
-    if (lean && type == at::kBFloat16) continue;  // it has no further bits
+    if (lean && type != Wider(type)) continue;  // it has no further bits
     const at::Tensor value = given[i].tensor.to(Wider(type));
     bool copied = false;
     for (std::size_t j = 0; j < i && !copied; ++j) {
