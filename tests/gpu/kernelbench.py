@@ -59,7 +59,8 @@ def evaluate(grove, env, device, path, folder):
         result, reason = {}, run.stderr[-500:]
     outcome, speedup, low, high = classify(result)
     return {"problem": f"{path.parent.name}/{path.name}", "outcome": outcome, "speedup": speedup, "low": low, "high": high,
-            "seconds": round(time.monotonic() - start, 2), "reason": reason[:600]}
+            "seconds": round(time.monotonic() - start, 2), "reason": reason[:600],
+            "stages": {stage["stage"]: round(stage["seconds"], 3) for stage in result.get("stages", [])}}
 
 
 def main():

@@ -201,5 +201,33 @@ TEST_CASE("The fraction is of the floor, for correct and timed results alone", "
   CHECK_FALSE(result.has_floor());
 }
 
+TEST_CASE("A time below the floor is said to be doubtful, one below writing the outputs is none", "[floor]") {
+  v1::ProblemDescription problem;
+  *problem.add_inputs() = Type("float32", {1 << 20});
+  *problem.add_outputs() = Type("float32", {1 << 20});
+  AddOp(&problem, "aten::relu", {"in0"}, "v0", Type("float32", {1 << 20}));
+  problem.add_graph_outputs("v0");
+  const double written = kByte * (1 << 20) / 1e12;  // a call's outputs at the bandwidth; its inputs take as long
+  const auto judged = [&](double seconds, int64_t cache) {
+    v1::EvaluationResult result;
+    *result.mutable_device() = Device();
+    result.mutable_device()->set_l2_bytes(cache);
+    result.set_verdict(v1::VERDICT_CORRECT);
+    result.mutable_timing()->set_calls_per_sample(100);
+    result.mutable_timing()->add_baselines()->set_candidate_median_seconds(seconds);
+    AddFloor(problem, {}, &result);
+    return result;
+  };
+  CHECK(judged(2.1 * written, 1 << 20).floor().source().find("not true") == std::string::npos);
+  const v1::EvaluationResult doubtful = judged(1.2 * written, 1 << 20);
+  CHECK(doubtful.verdict() == v1::VERDICT_CORRECT);
+  CHECK(doubtful.floor().source().find("or the time is not true") != std::string::npos);
+  const v1::EvaluationResult impossible = judged(0.5 * written, 1 << 20);
+  CHECK(impossible.verdict() == v1::VERDICT_UNMEASURABLE);
+  CHECK(impossible.fault().evidence().find("writing its outputs alone") != std::string::npos);
+  // What a cache holds needs not be in memory.
+  CHECK(judged(0.5 * written, 1 << 28).verdict() == v1::VERDICT_CORRECT);
+}
+
 }  // namespace
 }  // namespace grove::worker

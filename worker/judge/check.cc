@@ -436,6 +436,8 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
   const std::size_t sets = reference_.ShapeSets();
   const int trials = std::max<int>(settings_.trials, static_cast<int>(sets));
   const bool judged_elsewhere = !settings_.distributions && rule_.mode == RuleMode::kScaled;
+  // Whose work it is is asked in one of them; which one, nobody can know.
+  const int observed = 1 + static_cast<int>(random->Below(static_cast<std::uint64_t>(trials)));
   // Never the first: what it shows of rounding serves the others.
   const int leaning =
       judged_elsewhere && trials > 1 ? 2 + static_cast<int>(random->Below(static_cast<std::uint64_t>(trials - 1))) : 0;
@@ -459,7 +461,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     arena->Poison(slot);
     MakeRoom();
     ops_.Synchronize();
-    Reply reply = conversation->Run({index}, "all", settings_.observe && trial == trials);
+    Reply reply = conversation->Run({index}, "all", settings_.observe && trial == observed);
     if (!reply.work.is_null()) work_ = std::move(reply.work);
     first_claims_.push_back(reply.claims[0]);
     verify_rule_.leaning = leans;

@@ -16,6 +16,8 @@ constexpr size_t kMaxUncounted = 8;
 constexpr double kAll = 1e30;  // bytes: more than any operand has
 // Rates are the best seen of a few sizes and shapes; a kernel may be somewhat better than those.
 constexpr double kImplausible = 1.15;
+// Of writing the outputs alone. Some devices write faster than they copy, which is what the bandwidth was measured by.
+constexpr double kImpossible = 1.5;
 
 double Elements(const v1::TensorType& type) {
   double count = 1;
@@ -303,6 +305,22 @@ std::string Figure(double value, const char* unit) {
   return text;
 }
 
+// Outputs are poisoned before a run and compared after it, so that all of their bytes are written within it, but for
+// what a cache still holds when it ends. What the graph reads and computes a clever kernel may do without; not this.
+std::string FasterThanMemory(const v1::ProblemDescription& problem, const v1::EvaluationResult& result) {
+  const double bandwidth = result.device().calibration().bandwidth_bytes_per_second();
+  const double calls = std::max<double>(result.timing().calls_per_sample(), 1);
+  double bytes = 0;
+  for (const v1::TensorType& type : problem.outputs()) bytes += Bytes(type);
+  const double cached = 2 * static_cast<double>(result.device().l2_bytes());  // of the candidate's, and the judge's
+  const double written = calls * bytes - cached;
+  const double seconds = result.timing().baselines(0).candidate_median_seconds();
+  if (!(bandwidth > 0) || written <= 0 || calls * seconds * kImpossible >= written / bandwidth) return "";
+  return absl::StrCat("a call took ", Figure(seconds, "s"), " by the clock, and writing its outputs alone, ",
+                      Figure(bytes, "B"), ", takes ", Figure(bytes / bandwidth, "s"), " at the ",
+                      Figure(bandwidth, "B/s"), " that grove calibrate measured: the time is not true");
+}
+
 }  // namespace
 
 WorkCount CountWork(const v1::ProblemDescription& problem) { return Counter(problem).Count(); }
@@ -359,7 +377,12 @@ void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions
       FloorOf(CountWork(problem), result->device(), options.precision() == v1::PRECISION_POLICY_REDUCED);
   v1::FloorReport* floor = result->mutable_floor();
   floor->set_fraction(floor->seconds() / candidate);
-  if (floor->fraction() > kImplausible) {
+  if (const std::string why = FasterThanMemory(problem, *result); !why.empty()) {
+    result->set_verdict(v1::VERDICT_UNMEASURABLE);
+    result->set_reason(why);
+    result->mutable_fault()->set_stage("time");
+    result->mutable_fault()->set_evidence(why);
+  } else if (floor->fraction() > kImplausible) {
     absl::StrAppend(floor->mutable_source(),
                     "; faster than this device can do what the reference does: the outputs need less than the graph "
                     "says (grove problem check tells), or the time is not true");
