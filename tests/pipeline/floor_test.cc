@@ -207,7 +207,7 @@ TEST_CASE("A time below the floor is said to be doubtful, one below writing the 
   *problem.add_outputs() = Type("float32", {1 << 20});
   AddOp(&problem, "aten::relu", {"in0"}, "v0", Type("float32", {1 << 20}));
   problem.add_graph_outputs("v0");
-  const double written = kByte * (1 << 20) / 1e12;  // a call's outputs at the bandwidth; its inputs take as long
+  const double written = 4.0 * (1 << 20) / 1e12;  // a call's outputs at the bandwidth; its inputs take as long
   const auto judged = [&](double seconds, int64_t cache) {
     v1::EvaluationResult result;
     *result.mutable_device() = Device();
