@@ -1,11 +1,14 @@
-// A libnvidia-ml.so with one GPU that does what a test tells it: hang in a call, bring Xids, be lost.
+// A libnvidia-ml.so with one GPU that does what a test tells it (fake_nvml.h): hang in a call, bring Xids, be lost,
+// run at a clock, hold processes.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace {
 std::mutex g_mutex;
@@ -13,15 +16,33 @@ std::condition_variable g_changed;
 std::string g_hang;
 bool g_lost = false;
 std::deque<int> g_xids;
+std::map<std::string, unsigned long long> g_values;
+std::map<std::string, int> g_calls;
+std::vector<unsigned> g_processes;
 
 int Enter(const char* call) {
   std::unique_lock<std::mutex> lock(g_mutex);
+  ++g_calls[call];
   g_changed.wait(lock, [&] { return g_hang != call; });
   return g_lost ? 15 : 0;
 }
 
 struct Memory {
   unsigned long long total, free, used;
+};
+// What the test has set under this name. An entry that hangs is named so, too.
+template <typename T>
+int Value(const char* name, T* value) {
+  if (const int code = Enter(name); code != 0) return code;
+  std::lock_guard<std::mutex> lock(g_mutex);
+  *value = static_cast<T>(g_values[name]);
+  return 0;
+}
+
+struct ProcessInfo {  // nvmlProcessInfo_t
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu, compute;
 };
 struct EventData {
   void* device;
@@ -45,6 +66,18 @@ void fake_xid(int xid) {
   std::lock_guard<std::mutex> lock(g_mutex);
   g_xids.push_back(xid);
   g_changed.notify_all();
+}
+void fake_value(const char* name, unsigned long long value) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_values[name] = value;
+}
+void fake_processes(const unsigned* pids, int count) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_processes.assign(pids, pids + count);
+}
+int fake_calls(const char* call) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  return g_calls[call];
 }
 
 const char* nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "error"; }
@@ -89,6 +122,18 @@ int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
   *major = 9;
   *minor = 0;
   return 0;
+}
+int nvmlDeviceGetClockInfo(void*, int clock, unsigned* mhz) { return Value(clock == 1 ? "sm" : "memory", mhz); }
+int nvmlDeviceGetTemperature(void*, int, unsigned* celsius) { return Value("temperature", celsius); }
+int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) { return Value("power", milliwatts); }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) { return Value("reasons", reasons); }
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, ProcessInfo* infos) {
+  if (const int code = Enter("processes"); code != 0) return code;
+  std::lock_guard<std::mutex> lock(g_mutex);
+  const bool fit = *count >= g_processes.size();
+  *count = static_cast<unsigned>(g_processes.size());
+  for (unsigned i = 0; fit && i < *count; ++i) infos[i] = {g_processes[i], 1 << 20, 0xffffffff, 0xffffffff};
+  return fit ? 0 : 7;
 }
 int nvmlEventSetCreate(void** set) {
   *set = &g_set;

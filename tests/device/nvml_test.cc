@@ -1,13 +1,12 @@
 // NVML as it is when all is well, and as it is after a GPU fault: calls that do not return, a GPU that is gone, Xids.
 #include "worker/device/nvml.h"
 
-#include <dlfcn.h>
-
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <set>
 
+#include "tests/device/fake_nvml.h"
 #include "worker/device/device.h"
 #include "worker/device/xid.h"
 #include "worker/device/xid_watch.h"
@@ -17,32 +16,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// The library that the code under test loads, by its other face.
-class Fake {
- public:
-  Fake() {
-    setenv("GROVE_NVML_LIBRARY", GROVE_FAKE_NVML, 1);
-    void* handle = dlopen(GROVE_FAKE_NVML, RTLD_NOW);
-    INFO(dlerror());
-    REQUIRE(handle != nullptr);
-    hang_ = reinterpret_cast<void (*)(const char*)>(dlsym(handle, "fake_hang"));
-    lost_ = reinterpret_cast<void (*)(int)>(dlsym(handle, "fake_lost"));
-    xid_ = reinterpret_cast<void (*)(int)>(dlsym(handle, "fake_xid"));
-  }
-  ~Fake() {
-    Hang("");
-    lost_(0);
-    unsetenv("GROVE_NVML_LIBRARY");
-  }
-  void Hang(const char* call) { hang_(call); }
-  void Lost() { lost_(1); }
-  void Xid(int xid) { xid_(xid); }
-
- private:
-  void (*hang_)(const char*);
-  void (*lost_)(int);
-  void (*xid_)(int);
-};
+using Fake = testing::FakeNvml;
 
 TEST_CASE("NVML names the GPU", "[nvml]") {
   Fake fake;

@@ -28,6 +28,7 @@ constexpr unsigned long long kSlowdowns = 0x8 | 0x20 | 0x40 | 0x80;
 
 // nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t.
 constexpr int kSmClock = 1, kMemoryClock = 2, kGpuSensor = 0;
+constexpr int kNotSupported = 3;  // nvmlReturn_t
 
 using Device = void*;
 
@@ -49,7 +50,7 @@ struct GpuWatch::State {
   void Watch(const std::string& uuid, std::chrono::milliseconds period) {
     // The same variable as the worker's, for drivers in unusual places.
     const char* path = std::getenv("GROVE_NVML_LIBRARY");
-    void* library = ::dlopen(path != nullptr ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* library = ::dlopen(path != nullptr && *path != 0 ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return Fail("libnvidia-ml.so.1 cannot be loaded");
     auto find = [library](const char* name) { return ::dlsym(library, name); };
     auto init = reinterpret_cast<int (*)()>(find("nvmlInit_v2"));
@@ -72,7 +73,10 @@ struct GpuWatch::State {
       Reading reading;
       reading.at = Clock::now();
       unsigned value = 0;
-      if (clock(device, kSmClock, &value) == 0) reading.sm_mhz = value;
+      const int code = clock(device, kSmClock, &value);
+      // A GPU that is lost is no GPU that stands still.
+      if (code != 0 && code != kNotSupported) return Fail("NVML gave error " + std::to_string(code) + " for the clock");
+      if (code == 0) reading.sm_mhz = value;
       if (clock(device, kMemoryClock, &value) == 0) reading.memory_mhz = value;
       if (temperature && temperature(device, kGpuSensor, &value) == 0) reading.celsius = value;
       if (power && power(device, &value) == 0) reading.watts = 1e-3 * value;

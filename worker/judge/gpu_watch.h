@@ -25,7 +25,7 @@ class GpuWatch {
   GpuWatch& operator=(const GpuWatch&) = delete;
 
   std::vector<Reading> Take();  // since the last call, oldest first; at most some thousand
-  // Why there are no readings: no NVML, or it has not answered for a second. Empty where all is well.
+  // Why no readings come, or no more: no NVML, an error, or no answer for a second. Empty where all is well.
   std::string Unavailable() const;
 
   // The clocks are lower than the kernel's doing: hardware or thermal slowdown, power brake. A software power cap is
