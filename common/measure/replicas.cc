@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -86,19 +87,25 @@ v1::BaselineTiming Combine(const Timings& timings) {
 
 v1::DeviceState CombineStates(const std::vector<v1::TimingReport>& replicas) {
   std::vector<const v1::DeviceState*> states;
+  std::string unavailable;
+  std::optional<int> foreign;
   for (const v1::TimingReport& timing : replicas) {
-    if (timing.device_state().unavailable().empty()) states.push_back(&timing.device_state());
+    const v1::DeviceState& state = timing.device_state();
+    if (unavailable.empty()) unavailable = state.unavailable();
+    if (state.has_foreign_processes()) foreign = std::max(foreign.value_or(0), state.foreign_processes());
+    if (state.readings() > 0) states.push_back(&state);
   }
-  if (states.empty()) return replicas[0].device_state();
-  v1::DeviceState combined = *states[0];
+  v1::DeviceState combined = states.empty() ? v1::DeviceState() : *states[0];
   combined.clear_readings();
+  combined.set_unavailable(unavailable);
+  if (foreign.has_value()) combined.set_foreign_processes(*foreign);
+  if (states.empty()) return combined;
   for (const v1::DeviceState* state : states) {
     combined.set_sm_clock_mhz_low(std::min(combined.sm_clock_mhz_low(), state->sm_clock_mhz_low()));
     combined.set_sm_clock_mhz_high(std::max(combined.sm_clock_mhz_high(), state->sm_clock_mhz_high()));
     combined.set_memory_clock_mhz(std::max(combined.memory_clock_mhz(), state->memory_clock_mhz()));
     combined.set_temperature_celsius_high(
         std::max(combined.temperature_celsius_high(), state->temperature_celsius_high()));
-    combined.set_foreign_processes(std::max(combined.foreign_processes(), state->foreign_processes()));
     combined.set_readings(combined.readings() + state->readings());
     for (const std::string& reason : state->throttle_reasons()) {
       const auto& known = combined.throttle_reasons();

@@ -158,6 +158,28 @@ TEST_CASE("Counts are added up, and the device's state is what it was at its ext
   CHECK(state.temperature_celsius_high() == 55);
   CHECK(state.readings() == 10);
   CHECK(state.throttle_reasons_size() == 2);
+  CHECK(state.unavailable() == "");
+  CHECK_FALSE(state.has_foreign_processes());
+}
+
+TEST_CASE("What one pair of processes lacks of the device's state is said, and what the others have is kept") {
+  v1::TimingReport whole = Replica(0, 0.01), ended = whole, none = whole;
+  whole.mutable_device_state()->set_sm_clock_mhz_low(1900);
+  whole.mutable_device_state()->set_readings(5);
+  *ended.mutable_device_state() = whole.device_state();
+  ended.mutable_device_state()->set_sm_clock_mhz_low(1800);
+  ended.mutable_device_state()->set_unavailable("the readings ended");
+  none.mutable_device_state()->set_unavailable("no NVML");
+  none.mutable_device_state()->set_foreign_processes(1);
+  const v1::DeviceState state = CombineReplicas({whole, ended, none}).device_state();
+  CHECK(state.readings() == 10);
+  CHECK(state.sm_clock_mhz_low() == 1800);
+  CHECK(state.unavailable() == "the readings ended");
+  CHECK(state.foreign_processes() == 1);
+  const v1::DeviceState nothing = CombineReplicas({none, none}).device_state();
+  CHECK(nothing.readings() == 0);
+  CHECK(nothing.unavailable() == "no NVML");
+  CHECK(nothing.foreign_processes() == 1);
 }
 
 // Comparisons on a machine whose processes differ by `between`, each known to `within` from inside.

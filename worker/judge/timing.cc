@@ -44,8 +44,7 @@ constexpr int kBetween = 2;          // pairs to one moment between them, on ave
 constexpr double kElsewhere = 0.05;  // seconds for draws of other distributions, beyond the least
 constexpr std::size_t kShorts = 5;   // at least, for a slope
 constexpr std::uint64_t kBootstrapSeed = 20250528;
-constexpr double kQuiet = 0.05;       // share of a run on a CPU that may be spent waiting for a processor
-constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
+constexpr double kQuiet = 0.05;  // share of a run on a CPU that may be spent waiting for a processor
 constexpr std::chrono::milliseconds kWatchPeriod{5};
 // A call by itself may take twice what a call in a run of so many and more does, for there what the host does for one
 // is done while the device works on another, and of what asking costs a share, and a moment: processes and clocks that
@@ -56,7 +55,7 @@ constexpr double kNormal95 = 1.96;     // standard errors to either side of an e
 constexpr double kVerifyShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
 constexpr double kLongest = 20;        // times max_time, for min_samples
 constexpr double kLeft = 0.2;          // of run_wall, when sampling ends whatever it has
-constexpr int kEnoughTried = 10, kMaxReruns = 1;
+constexpr int kMaxReruns = 1;
 constexpr std::chrono::milliseconds kCoolDown{500};
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -381,7 +380,7 @@ void Timing::Run() {
       Between([this] { RunElsewhere(); });
     }
     if (Longer()) continue;
-    if (tried_ >= kEnoughTried && 2 * invalid_ > tried_ && reruns_ < kMaxReruns) {
+    if (reruns_ < kMaxReruns && health_.MostRefused()) {
       // Once more, when it may have cooled down.
       ++reruns_;
       std::this_thread::sleep_for(kCoolDown);
@@ -415,13 +414,13 @@ bool Timing::Longer() {
 }
 
 void Timing::BeginAnew() {
-  pairs_ = tried_ = invalid_ = 0;
+  pairs_ = 0;
   runs_.clear();
   runs_late_.clear();
   claims_.clear();
   shorts_.clear();
   shorts_late_.clear();
-  readings_.clear();
+  health_.BeginAnew();
   for (Series& entry : series_) {
     entry.other.clear();
     entry.candidate.clear();
@@ -431,62 +430,12 @@ void Timing::BeginAnew() {
   }
 }
 
-// Whether the GPU was itself during the last pair. Keeps the readings of pairs that count.
+// Whether the GPU was itself during the last pair.
 bool Timing::Healthy() {
   if (watch_ == nullptr) return true;
-  std::vector<double> clocks[2];
-  unsigned long long reasons = 0;
-  std::vector<GpuWatch::Reading> within;
-  for (const GpuWatch::Reading& reading : watch_->Take()) {
-    const Window* const windows[2] = {&other_window_, &candidate_window_};
-    for (int i = 0; i < 2; ++i) {
-      if (reading.at < windows[i]->begin || reading.at > windows[i]->end) continue;
-      clocks[i].push_back(reading.sm_mhz);
-      within.push_back(reading);
-    }
-    // Slowdowns last: one between the runs was there in them.
-    if (reading.at >= std::min(other_window_.begin, candidate_window_.begin) &&
-        reading.at <= std::max(other_window_.end, candidate_window_.end)) {
-      reasons |= reading.reasons;
-    }
-  }
-  if (GpuWatch::Slowed(reasons)) {
-    std::string names;
-    for (const std::string& name : GpuWatch::Names(reasons)) names += (names.empty() ? "" : ", ") + name;
-    Discard("the GPU slowed down: " + names);
-    return false;
-  }
-  if (!clocks[0].empty() && !clocks[1].empty()) {
-    const double one = Median(clocks[0]), two = Median(clocks[1]);
-    if (std::abs(one - two) > kClockShare * std::max(one, two)) {
-      Discard("the GPU's clock differed between the two sides");
-      return false;
-    }
-  }
-  readings_.insert(readings_.end(), within.begin(), within.end());
-  return true;
-}
-
-json Timing::StateOfDevice() const {
-  if (watch_ == nullptr) return nullptr;
-  if (readings_.empty()) {
-    const std::string why = watch_->Unavailable();
-    return {{"unavailable", why.empty() ? "no reading fell into a timed run" : why}};
-  }
-  std::vector<double> clocks, watts;
-  double memory = 0, celsius = 0;
-  unsigned long long reasons = 0;
-  for (const GpuWatch::Reading& reading : readings_) {
-    clocks.push_back(reading.sm_mhz);
-    watts.push_back(reading.watts);
-    memory = std::max(memory, reading.memory_mhz);
-    celsius = std::max(celsius, reading.celsius);
-    reasons |= reading.reasons;
-  }
-  return {{"sm_clock_mhz_low", Quantile(clocks, 0)},      {"sm_clock_mhz_median", Median(clocks)},
-          {"sm_clock_mhz_high", Quantile(clocks, 1)},     {"memory_clock_mhz", memory},
-          {"temperature_celsius_high", celsius},          {"power_watts_median", Median(watts)},
-          {"throttle_reasons", GpuWatch::Names(reasons)}, {"readings", readings_.size()}};
+  const std::string refusal = health_.Refuse(watch_->Take(), other_window_, candidate_window_);
+  if (!refusal.empty()) ++discards_[refusal];
+  return refusal.empty();
 }
 
 // Both sides on the same new values, one after the other, in random order.
@@ -506,10 +455,7 @@ void Timing::Pair(Series* series) {
     candidate = TimeCandidate(mine);
     whole = time_other();
   }
-  ++tried_;
-  const bool healthy = Healthy();
-  if (!healthy) ++invalid_;
-  if (!healthy) return VerifyRun(series, mine);
+  if (!Healthy()) return VerifyRun(series, mine);
   runs_.push_back(candidate);
   runs_late_.push_back(late_);
   const Reply& reply = candidate_.reply();
@@ -842,7 +788,7 @@ void Timing::Report(double asking) {
              {"calls_per_sample", calls_},
              {"reruns", reruns_},
              {"cache", warm ? "CACHE_POLICY_WARM" : "CACHE_POLICY_COLD"}};
-  if (const json state = StateOfDevice(); !state.is_null()) timing_["device_state"] = state;
+  if (watch_ != nullptr) timing_["device_state"] = health_.State(watch_->Unavailable());
 }
 
 }  // namespace grove::judge

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "worker/judge/check.h"
+#include "worker/judge/gpu_health.h"
 #include "worker/judge/gpu_watch.h"
 #include "worker/judge/outputs.h"
 #include "worker/judge/problem.h"
@@ -74,9 +75,6 @@ class Timing {
   };
 
   using Sets = std::vector<std::size_t>;
-  struct Window {
-    std::chrono::steady_clock::time_point begin, end;
-  };
   Sets Pick(std::size_t count);
   std::size_t Most() const { return std::min(slots_, values_.most_sets()); }  // calls of one run
   double TimeOther(Series* series, const Sets& sets);
@@ -100,8 +98,6 @@ class Timing {
   bool Longer();
   bool Healthy();
   void BeginAnew();
-  nlohmann::json StateOfDevice() const;
-  void Discard(const std::string& reason) { ++discards_[reason]; }
   // Seconds of a call on the other side and on the candidate's, of the pairs that the clock resolves.
   struct Times {
     std::vector<double> other, candidate;
@@ -155,10 +151,10 @@ class Timing {
   int first_elsewhere_ = 0;
   bool been_elsewhere_ = false;
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
-  std::unique_ptr<GpuWatch> watch_;          // null on a CPU
-  std::vector<GpuWatch::Reading> readings_;  // taken within runs that count
-  Window other_window_, candidate_window_;   // of the last pair
-  int tried_ = 0, invalid_ = 0, reruns_ = 0;
+  std::unique_ptr<GpuWatch> watch_;                    // null on a CPU
+  GpuHealth health_;                                   // as the watch has it
+  GpuHealth::Window other_window_, candidate_window_;  // of the last pair
+  int reruns_ = 0;
   nlohmann::json timing_;
 };
 

@@ -1,0 +1,101 @@
+// Which pairs count, by readings that were never taken.
+#include "worker/judge/gpu_health.h"
+
+#include <catch2/catch.hpp>
+
+namespace grove::judge {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr unsigned long long kPowerCap = 0x4, kHwSlowdown = 0x8, kThermal = 0x40;
+
+GpuWatch::Clock::time_point At(int milliseconds_since) {
+  return GpuWatch::Clock::time_point(milliseconds(milliseconds_since));
+}
+
+GpuWatch::Reading Read(int at, double sm_mhz, unsigned long long reasons = 0) {
+  GpuWatch::Reading reading;
+  reading.at = At(at);
+  reading.sm_mhz = sm_mhz;
+  reading.memory_mhz = 2619;
+  reading.celsius = 40 + at;
+  reading.watts = 500;
+  reading.reasons = reasons;
+  return reading;
+}
+
+// The other side's run, then the candidate's.
+const GpuHealth::Window kOther{At(0), At(10)}, kCandidate{At(20), At(30)};
+
+std::string Refuse(GpuHealth* health, const std::vector<GpuWatch::Reading>& readings) {
+  return health->Refuse(readings, kOther, kCandidate);
+}
+
+TEST_CASE("A pair counts while the clock is steady, and without any reading", "[gpu_health]") {
+  GpuHealth health;
+  CHECK(Refuse(&health, {}) == "");
+  CHECK(Refuse(&health, {Read(5, 1980)}) == "");
+  CHECK(Refuse(&health, {Read(5, 1980), Read(25, 1930)}) == "");
+  // The middle of each side's: one reading may be odd.
+  CHECK(Refuse(&health, {Read(2, 1980), Read(5, 1200), Read(8, 1980), Read(25, 1980)}) == "");
+  // A driver that does not say the clock.
+  CHECK(Refuse(&health, {Read(5, 0), Read(25, 0)}) == "");
+}
+
+TEST_CASE("A clock more than 3 % apart between the sides refuses a pair, whichever is faster", "[gpu_health]") {
+  const auto [one, two] = GENERATE(table<double, double>({{1980, 1900}, {1900, 1980}, {345, 1980}}));
+  CAPTURE(one, two);
+  GpuHealth health;
+  CHECK(Refuse(&health, {Read(5, one), Read(25, two)}) == "the GPU's clock differed between the two sides");
+  // What was read outside of the runs says nothing of them.
+  CHECK(Refuse(&health, {Read(-5, 300), Read(5, 1980), Read(15, 300), Read(25, 1980), Read(40, 300)}) == "");
+}
+
+TEST_CASE("A slowdown within a pair refuses it, between its runs too, and a power cap does not", "[gpu_health]") {
+  GpuHealth health;
+  for (int at : {0, 5, 15, 25, 30}) {
+    CAPTURE(at);
+    CHECK(Refuse(&health, {Read(at, 1980, kHwSlowdown | kPowerCap)}) ==
+          "the GPU slowed down: sw_power_cap, hw_slowdown");
+  }
+  CHECK(Refuse(&health, {Read(-1, 1980, kHwSlowdown), Read(31, 1980, kHwSlowdown)}) == "");
+  CHECK(Refuse(&health, {Read(5, 1980, kPowerCap), Read(25, 1980, kPowerCap)}) == "");
+  // The candidate may have been first.
+  CHECK(health.Refuse({Read(15, 1980, kThermal)}, kCandidate, kOther) == "the GPU slowed down: hw_thermal_slowdown");
+}
+
+TEST_CASE("All begins anew when more than half of ten pairs were refused", "[gpu_health]") {
+  GpuHealth health;
+  for (int i = 0; i < 5; ++i) Refuse(&health, {Read(5, 1980, kHwSlowdown)});
+  CHECK_FALSE(health.MostRefused());
+  for (int i = 0; i < 5; ++i) Refuse(&health, {Read(5, 1980)});
+  CHECK_FALSE(health.MostRefused());
+  Refuse(&health, {Read(5, 1980, kHwSlowdown)});
+  CHECK(health.MostRefused());
+  health.BeginAnew();
+  CHECK_FALSE(health.MostRefused());
+  CHECK(health.State("") == nlohmann::json{{"unavailable", "no reading fell into a timed run"}});
+}
+
+TEST_CASE("The state is that of the runs that count, and says when the readings ended", "[gpu_health]") {
+  GpuHealth health;
+  CHECK(health.State("NVML does not answer") == nlohmann::json{{"unavailable", "NVML does not answer"}});
+  Refuse(&health, {Read(2, 1900, kPowerCap), Read(5, 1980), Read(15, 100), Read(25, 1950)});
+  Refuse(&health, {Read(5, 345, kHwSlowdown), Read(25, 345)});
+  nlohmann::json state = health.State("");
+  CHECK(state["sm_clock_mhz_low"] == 1900);
+  CHECK(state["sm_clock_mhz_median"] == 1950);
+  CHECK(state["sm_clock_mhz_high"] == 1980);
+  CHECK(state["memory_clock_mhz"] == 2619);
+  CHECK(state["temperature_celsius_high"] == 65);
+  CHECK(state["power_watts_median"] == 500);
+  CHECK(state["throttle_reasons"] == nlohmann::json{"sw_power_cap"});
+  CHECK(state["readings"] == 3);
+  CHECK_FALSE(state.contains("unavailable"));
+  state = health.State("NVML does not answer");
+  CHECK(state["readings"] == 3);
+  CHECK(state["unavailable"] == "the readings ended before the timing: NVML does not answer");
+}
+
+}  // namespace
+}  // namespace grove::judge
