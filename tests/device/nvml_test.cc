@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <set>
+#include <thread>
 
 #include "tests/device/fake_nvml.h"
 #include "worker/device/device.h"
@@ -102,6 +103,46 @@ TEST_CASE("A GPU that is lost while it is watched is Xid 79, and one that is unk
   const absl::Status status = other->Status(absl::Seconds(60));
   CHECK(status.code() == absl::StatusCode::kUnavailable);
   CHECK_THAT(std::string(status.message()), Catch::Contains("nvmlDeviceGetHandleByUUID"));
+}
+
+// Until `done`, or a time that no test takes.
+template <typename Done>
+bool Await(const Done& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+TEST_CASE("A watch that NVML has failed listens anew, and a GPU that stays lost is reported once", "[nvml][xid]") {
+  Fake fake;
+  auto watch = XidWatch::Start("GPU-fake", absl::Milliseconds(1));
+  REQUIRE(watch->Status(absl::Seconds(60)).ok());
+  fake.Lost();
+  REQUIRE(Await([&] { return watch->Status().code() == absl::StatusCode::kUnavailable; }));
+  CHECK_THAT(std::string(watch->Status().message()), Catch::Contains("GPU is lost"));
+  const int calls = fake.Calls("handle");
+  REQUIRE(Await([&] { return fake.Calls("handle") > calls + 2; }));
+  fake.Lost(false);
+  REQUIRE(Await([&] { return watch->Status().ok(); }));
+  std::vector<XidEvent> events = watch->Take();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].xid == 79);
+  fake.Xid(31);
+  REQUIRE(watch->WaitForAny(absl::Seconds(60)));
+  CHECK(watch->Take()[0].xid == 31);
+}
+
+TEST_CASE("A watch that waits to listen anew ends at once", "[nvml][xid]") {
+  Fake fake;
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    auto watch = XidWatch::Start("GPU-other", absl::Hours(1));
+    REQUIRE(Await([&] { return watch->Status().code() == absl::StatusCode::kUnavailable; }));
+  }
+  CHECK(Seconds(std::chrono::steady_clock::now() - begin).count() < 20);
 }
 
 TEST_CASE("Xids are the application's or the device's as NVIDIA has them, and unknown ones the device's", "[xid]") {

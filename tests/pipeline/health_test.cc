@@ -14,6 +14,7 @@ namespace {
 struct Sick {
   std::deque<sandbox::CanaryOutcome> canaries;  // the next ones; then they pass
   std::vector<device::XidEvent> xids;
+  absl::Status listening;
   absl::Time now = absl::FromUnixSeconds(1'700'000'000);
   absl::Duration slept;
   int asked = 0;
@@ -39,6 +40,7 @@ struct Sick {
       return next;
     };
     probes.xids = [this](absl::Duration) { return std::exchange(xids, {}); };
+    probes.listening = [this] { return listening; };
     probes.now = [this] { return now; };
     probes.sleep = [this](absl::Duration pause) { slept += pause; };
     probes.slowdown = 4;
@@ -174,6 +176,24 @@ TEST_CASE("A process that did not die keeps the device out until it is gone", "[
   close(ends[1]);
   sick.now = health.NextTry();
   CHECK(health.Retry());
+}
+
+TEST_CASE("That no Xids come is told beside all else, as long as it lasts", "[health]") {
+  Sick sick;
+  DeviceHealth health(sick.Probes());
+  REQUIRE(health.Begin(Sick::Passed()).ok());
+  sick.listening = absl::UnavailableError("NVML: nvmlEventSetWait: error (999)");
+  health.TakeXids(false);
+  CHECK(health.Text() == "errors of the GPU (Xids) are not seen: NVML: nvmlEventSetWait: error (999)");
+  CHECK(health.Snapshot().deaf);
+  // It is no reason to give no verdicts: the canary still tells.
+  CHECK_FALSE(health.Quarantined());
+  CHECK(health.PassesAfter("VERDICT_CRASHED"));
+  CHECK_THAT(health.Text(), Catch::StartsWith("last fault") && Catch::Contains("; errors of the GPU (Xids) are not"));
+  sick.listening = absl::OkStatus();
+  health.TakeXids(false);
+  CHECK_FALSE(health.Snapshot().deaf);
+  CHECK_THAT(health.Text(), !Catch::Contains("Xids"));
 }
 
 TEST_CASE("Xids are counted and sorted by whose they are", "[health]") {

@@ -47,11 +47,19 @@ class Ward {
       std::lock_guard<std::mutex> lock(mutex_);
       return std::exchange(xids_, {});
     };
+    probes.listening = [this] {
+      std::lock_guard<std::mutex> lock(mutex_);
+      return listening_;
+    };
     probes.now = [this] { return absl::Now() + absl::Seconds(ahead.load()); };
     probes.sleep = [](absl::Duration) {};
     options.health_probes = probes;
     auto started = Pipeline::Start(
-        options, [](const v1::WorkerProgress&) {},
+        options,
+        [this](const v1::WorkerProgress& progress) {
+          if (progress.stage() != "check") return;
+          if (const int xid = xid_while_checking.exchange(0); xid != 0) Report(xid);
+        },
         [this](v1::WorkResult result) {
           std::lock_guard<std::mutex> lock(mutex_);
           // As the coordinator would be told: the state goes ahead of the result.
@@ -92,6 +100,10 @@ class Ward {
     std::lock_guard<std::mutex> lock(mutex_);
     xids_.push_back({xid, absl::Now()});
   }
+  void Listening(const absl::Status& status) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    listening_ = status;
+  }
   PipelineStats Stats() { return pipeline_->Stats(); }
   // Without any work: by the pipeline's own clock.
   bool AwaitState(const std::string& state) {
@@ -104,7 +116,8 @@ class Ward {
   }
 
   std::atomic<bool> well{true};
-  std::atomic<int> ahead{0};  // seconds that the probes' clock is ahead
+  std::atomic<int> xid_while_checking{0};            // comes once, in the middle of the next evaluation
+  std::atomic<int> ahead{0};                         // seconds that the probes' clock is ahead
   std::string last_state;
 
  private:
@@ -114,6 +127,7 @@ class Ward {
   std::map<std::string, v1::WorkResult> results_;
   std::map<std::string, std::string> states_;
   std::vector<device::XidEvent> xids_;
+  absl::Status listening_;
   std::unique_ptr<Pipeline> pipeline_;
 };
 
@@ -161,9 +175,38 @@ TEST_CASE("An error that the device reports is no verdict, one of the applicatio
   CHECK(ward.last_state == "quarantined");
   CHECK(ward.AwaitState("idle"));
   CHECK(ward.Stats().health_counts.xids.size() == 1);
+  // In the middle of an evaluation that would be correct: it is made again, and gets no verdict from this device.
+  ward.xid_while_checking = 79;
+  const v1::WorkResult struck = ward.Evaluate("relu.cpp");
+  CHECK(ward.xid_while_checking == 0);
+  CHECK(struck.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  CHECK_THAT(struck.infrastructure_failure(),
+             Catch::Contains("quarantined") && Catch::Contains("Xid 79 (GPU has fallen off the bus)"));
+  CHECK(ward.last_state == "quarantined");
+  CHECK(ward.Stats().health_counts.quarantines == 2);
+  CHECK(ward.AwaitState("idle"));
+  // One of the application's in the middle of a crash is named in its verdict.
+  ward.xid_while_checking = 31;
+  const v1::WorkResult crashed = ward.Evaluate("segfault.cpp");
+  CHECK(crashed.evaluation().verdict() == v1::VERDICT_CRASHED);
+  CHECK_THAT(crashed.evaluation().reason(), Catch::Contains("Xid 31"));
+  CHECK(ward.last_state != "quarantined");
   // A notice is counted and disturbs nobody.
   ward.Report(63);
   CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("A worker that no longer hears of Xids says so while it works on", "[pipeline][health]") {
+  Ward ward;
+  CHECK(ward.Stats().health == "");
+  ward.Listening(absl::DeadlineExceededError("the driver hangs"));
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK_THAT(ward.Stats().health, Catch::Contains("(Xids) are not seen: the driver hangs"));
+  CHECK(ward.Stats().health_counts.deaf);
+  ward.Listening(absl::OkStatus());
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK(ward.Stats().health == "");
+  CHECK_FALSE(ward.Stats().health_counts.deaf);
 }
 
 }  // namespace

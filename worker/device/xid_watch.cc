@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -37,13 +38,18 @@ struct XidWatch::State {
   std::mutex mutex;
   std::condition_variable changed;
   bool stop = false, ended = false, listening = false;
+  bool lost = false;  // and said so; for the thread alone
   absl::Time last_turn = absl::Now();
-  absl::Status failure;  // why the thread has ended
+  absl::Status failure;  // why it does not listen; until it listens again
   std::deque<XidEvent> events;
 
   void Fail(absl::Status status) {
-    std::lock_guard<std::mutex> lock(mutex);
-    failure = std::move(status);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      failure = std::move(status);
+      listening = false;
+    }
+    changed.notify_all();
   }
   void Add(int xid) {
     {
@@ -59,6 +65,7 @@ struct XidWatch::State {
       std::lock_guard<std::mutex> lock(mutex);
       last_turn = absl::Now();
       listening = true;
+      failure = absl::OkStatus();
       if (stop) return false;
     }
     changed.notify_all();
@@ -94,6 +101,7 @@ void Listen(XidWatch::State& state) {
     what = "nvmlDeviceRegisterEvents";
     code = enlist(device, kEventXid, set);
   }
+  if (code == kNvmlOk) state.lost = false;
   while (code == kNvmlOk && state.Turn()) {
     EventData data{};
     what = "nvmlEventSetWait";
@@ -101,7 +109,8 @@ void Listen(XidWatch::State& state) {
     if (code == kNvmlOk && (data.event_type & kEventXid) != 0) state.Add(static_cast<int>(data.event_data));
     if (code == kNvmlTimeout) code = kNvmlOk;
   }
-  if (code == kNvmlGpuIsLost) state.Add(79);  // what the driver says of it, where it still can
+  const bool lost = code == kNvmlGpuIsLost;
+  if (lost && !std::exchange(state.lost, true)) state.Add(79);  // what the driver says of it, where it still can
   if (code != kNvmlOk) state.Fail(library.Error(what, code));
   if (set != nullptr) free_set(set);
   shutdown();
@@ -109,15 +118,17 @@ void Listen(XidWatch::State& state) {
 
 }  // namespace
 
-std::unique_ptr<XidWatch> XidWatch::Start(const std::string& gpu_uuid) {
+std::unique_ptr<XidWatch> XidWatch::Start(const std::string& gpu_uuid, absl::Duration pause) {
   auto state = std::make_shared<State>();
   state->uuid = gpu_uuid;
-  std::thread([state] {
-    Listen(*state);
-    {
-      std::lock_guard<std::mutex> lock(state->mutex);
-      state->ended = true;
-    }
+  std::thread([state, pause] {
+    std::unique_lock<std::mutex> lock(state->mutex);
+    do {
+      lock.unlock();
+      Listen(*state);
+      lock.lock();
+    } while (!state->changed.wait_for(lock, absl::ToChronoNanoseconds(pause), [&] { return state->stop; }));
+    state->ended = true;
     state->changed.notify_all();
   }).detach();
   return std::unique_ptr<XidWatch>(new XidWatch(std::move(state)));
@@ -126,6 +137,7 @@ std::unique_ptr<XidWatch> XidWatch::Start(const std::string& gpu_uuid) {
 XidWatch::~XidWatch() {
   std::unique_lock<std::mutex> lock(state_->mutex);
   state_->stop = true;
+  state_->changed.notify_all();
   state_->changed.wait_for(lock, absl::ToChronoNanoseconds(kEndGrace), [this] { return state_->ended; });
 }
 
@@ -139,15 +151,15 @@ std::vector<XidEvent> XidWatch::Take() {
 bool XidWatch::WaitForAny(absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(state_->mutex);
   state_->changed.wait_for(lock, absl::ToChronoNanoseconds(timeout),
-                           [this] { return !state_->events.empty() || state_->ended; });
+                           [this] { return !state_->events.empty() || !state_->failure.ok(); });
   return !state_->events.empty();
 }
 
 absl::Status XidWatch::Status(absl::Duration settle) {
   std::unique_lock<std::mutex> lock(state_->mutex);
   state_->changed.wait_for(lock, absl::ToChronoNanoseconds(settle),
-                           [this] { return state_->listening || state_->ended; });
-  if (state_->ended) return state_->failure;
+                           [this] { return state_->listening || !state_->failure.ok(); });
+  if (!state_->failure.ok()) return state_->failure;
   if (absl::Now() - state_->last_turn > kHangs) {
     return absl::DeadlineExceededError("NVML has not come back from waiting for events; the driver hangs");
   }

@@ -15,11 +15,12 @@ struct XidEvent {
   absl::Time seen;
 };
 
-// Thread-safe. Its thread alone calls into NVML; when NVML hangs that thread is left behind and Status says so.
+// Thread-safe. Its thread alone calls into NVML. After an error it begins to listen anew, so often as it was told;
+// while NVML hangs Status says so, and listening goes on when the call returns: another thread would hang beside it.
 class XidWatch {
  public:
   // Returns at once; Status says later whether there is anything to listen to.
-  static std::unique_ptr<XidWatch> Start(const std::string& gpu_uuid);
+  static std::unique_ptr<XidWatch> Start(const std::string& gpu_uuid, absl::Duration pause = absl::Minutes(1));
   ~XidWatch();  // never waits longer than a second
   XidWatch(const XidWatch&) = delete;
   XidWatch& operator=(const XidWatch&) = delete;
@@ -30,7 +31,7 @@ class XidWatch {
   bool WaitForAny(absl::Duration timeout);
 
   // OK while it listens. UNAVAILABLE: this GPU or driver gives no events, or the GPU is lost. DEADLINE_EXCEEDED: NVML
-  // hangs. `settle`: how long to wait for the listening to begin.
+  // hangs. `settle`: how long to wait for the listening to begin, at most; without it this never waits.
   absl::Status Status(absl::Duration settle = absl::ZeroDuration());
 
   struct State;

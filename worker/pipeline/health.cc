@@ -50,7 +50,18 @@ absl::Status DeviceHealth::Begin(const sandbox::CanaryOutcome& first) {
   return absl::OkStatus();
 }
 
+void DeviceHealth::CheckListening() {
+  if (!probes_.listening) return;
+  const std::string why(probes_.listening().message());
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (deaf_.empty() && !why.empty()) LogWarning("health", "errors of the GPU (Xids) are not seen: ", why);
+  if (!deaf_.empty() && why.empty()) LogInfo("health", "errors of the GPU (Xids) are seen again");
+  deaf_ = why;
+  counts_.deaf = !why.empty();
+}
+
 XidFindings DeviceHealth::TakeXids(bool faulted) {
+  CheckListening();
   XidFindings findings;
   if (!probes_.xids) return findings;
   for (const device::XidEvent& event : probes_.xids(faulted ? kXidPatience : absl::ZeroDuration())) {
@@ -197,7 +208,8 @@ bool DeviceHealth::Retry() {
 
 std::string DeviceHealth::Text() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return text_;
+  if (deaf_.empty()) return text_;
+  return absl::StrCat(text_, text_.empty() ? "" : "; ", "errors of the GPU (Xids) are not seen: ", deaf_);
 }
 
 DeviceHealth::Counts DeviceHealth::Snapshot() const {
@@ -213,6 +225,7 @@ HealthProbes RealProbes(std::shared_ptr<sandbox::SandboxHost> host, std::string 
   probes.canary = [host = std::move(host), program = std::move(candidate_program), device = std::move(device_argument),
                    nodes = std::move(device_nodes)] { return sandbox::RunCanary(host, program, device, nodes); };
   if (watch != nullptr) {
+    probes.listening = [watch] { return watch->Status(); };
     probes.xids = [watch = std::move(watch)](absl::Duration patience) {
       if (patience > absl::ZeroDuration()) watch->WaitForAny(patience);
       return watch->Take();

@@ -25,6 +25,8 @@ struct HealthProbes {
   std::function<sandbox::CanaryOutcome()> canary;
   // The Xids since the last call, waiting up to `patience` for a first one. May be empty: no GPU, no events.
   std::function<std::vector<device::XidEvent>(absl::Duration patience)> xids;
+  // OK while Xids come at all; never waits. May be empty likewise.
+  std::function<absl::Status()> listening;
   std::function<absl::Time()> now;
   std::function<void(absl::Duration)> sleep;
   double slowdown = 0;  // of a canary against the first, beyond which it has failed; 0 = any time will do
@@ -44,7 +46,10 @@ class DeviceHealth {
   // With what the first canary gave: how long it takes from now on. FAILED_PRECONDITION when it did not pass.
   absl::Status Begin(const sandbox::CanaryOutcome& first);
 
-  // Xids of what has just run. Waits a moment where `faulted`: events come after the error that the program sees.
+  // Says so, once, when no Xids come any more, and when they come again. Never waits.
+  void CheckListening();
+  // Xids of what has just run; CheckListening besides. Waits a moment where `faulted`: events come after the error that
+  // the program sees.
   XidFindings TakeXids(bool faulted);
 
   // After `fault` (for people): runs the canary, again after short pauses when it fails. False: quarantined now.
@@ -60,9 +65,10 @@ class DeviceHealth {
   // When it is time: the canary. True when the device is well again.
   bool Retry();
 
-  std::string Text() const;  // for heartbeats: why quarantined, or the last fault; empty = never a fault
+  std::string Text() const;  // for heartbeats: why quarantined, or the last fault; that no Xids come
   struct Counts {
     int64_t faults = 0, canaries = 0, canary_failures = 0, quarantines = 0;
+    bool deaf = false;                          // no Xids come
     std::vector<std::pair<int, int64_t>> xids;  // by number
   };
   Counts Snapshot() const;
@@ -79,7 +85,8 @@ class DeviceHealth {
   mutable std::mutex mutex_;
   bool quarantined_ = false;
   std::string text_;
-  int tries_ = 0;  // failed ones since the quarantine began
+  std::string deaf_;  // why no Xids come; empty while they do
+  int tries_ = 0;     // failed ones since the quarantine began
   absl::Time next_try_ = absl::InfiniteFuture();
   std::vector<absl::Time> entered_;  // quarantines of the last hour
   std::shared_ptr<sandbox::Leftover> leftover_;

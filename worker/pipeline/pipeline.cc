@@ -332,12 +332,9 @@ absl::Status PipelineImpl::Init() {
   health_ = std::make_unique<DeviceHealth>(std::move(probes));
   if (cuda) self_test_.layers.push_back(sandbox::CudaLayer(first, nodes));
   GROVE_RETURN_IF_ERROR(health_->Begin(first));
-  if (watch != nullptr) {
-    // The canary took longer than NVML does to begin listening.
-    if (absl::Status listening = watch->Status(absl::Seconds(1)); !listening.ok()) {
-      LogWarning("worker", "no Xids will be seen: ", std::string(listening.message()));
-    }
-  }
+  // The canary took longer than NVML does to begin listening.
+  if (watch != nullptr) (void)watch->Status(absl::Seconds(1));
+  health_->CheckListening();
   if (absl::Status status = self_test_.Required(); !status.ok()) {
     if (!options_.allow_weak_sandbox) return status;
     LogWarning("worker", "WEAK SANDBOX, for trusted kernels only: ", std::string(status.message()));

@@ -76,6 +76,8 @@ metrics::Families WorkerMetrics::Collect() {
     xids.push_back({{{"xid", absl::StrCat(xid)}}, static_cast<double>(count)});
   }
   metrics::AddCounter(families, "grove_worker_xids_total", "Errors that the GPU's driver reported, by number.", xids);
+  gauge("grove_worker_xids_unseen", "1 while the GPU's driver does not report its errors to this worker.",
+        stats.health_counts.deaf ? 1 : 0);
   metrics::Samples layers;
   for (const auto& [layer, active] : stats.sandbox_layers) layers.push_back({{{"layer", layer}}, active ? 1.0 : 0.0});
   metrics::AddGauge(families, "grove_worker_sandbox_layer_active", "1 when the layer of the sandbox is active.",
