@@ -119,6 +119,8 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                                  " ", ComparisonName(baseline.comparison()), "; ", rival,
                                  absl::StrFormat(" %.3gx by the medians", RivalSpeedup(baseline, *timing)))));
   }
+  const std::string others = OthersLine(result.timing().device_state());
+  if (!others.empty()) absl::StrAppend(&out, Field("others", others));
   absl::StrAppend(&out, RenderWork(result.work(), /*all=*/false));
   if (result.has_device()) absl::StrAppend(&out, Field("device", DeviceLine(result.device())));
   return out;

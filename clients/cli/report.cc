@@ -62,6 +62,8 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
                                                          reasons.empty() ? "" : absl::StrCat(": ", reasons))));
   }
   if (!timing.method().empty()) absl::StrAppend(out, Field("method", OneLine(timing.method())));
+  const std::string others = OthersLine(timing.device_state());
+  if (!others.empty()) absl::StrAppend(out, Field("others", others));
 }
 
 std::string ParametersText(const v1::Combination& one) {

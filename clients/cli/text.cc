@@ -131,6 +131,12 @@ std::string WorkPolicyName(v1::WorkPolicy policy) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::WorkPolicy_Name(policy), "WORK_POLICY_"));
 }
 
+std::string OthersLine(const v1::DeviceState& state) {
+  const int others = state.foreign_processes();
+  if (others <= 0) return "";
+  return absl::StrCat(others, others == 1 ? " process" : " processes", " of others held the GPU while it was timed");
+}
+
 std::string DeviceLine(const v1::DeviceInfo& device) {
   if (device.name().empty() && device.arch().empty()) return "-";
   std::string line = device.name().empty() ? DeviceKindName(device.kind()) : OneLine(device.name());

@@ -42,6 +42,8 @@ std::string DeviceKindName(v1::DeviceKind kind);          // "cpu", "cuda", "any
 std::string BaselineName(v1::Baseline baseline);          // "eager", "compile"
 std::string PairsText(const v1::BaselineTiming& timing);  // "40 pairs", "40 pairs in 4 pairs of processes"
 std::string WorkPolicyName(v1::WorkPolicy policy);  // "anything" (also where none is set), "libraries", "own_kernels"
+// "2 processes of others held the GPU while it was timed"; empty where there were none, or nobody knows.
+std::string OthersLine(const v1::DeviceState& state);
 std::string DeviceLine(const v1::DeviceInfo& device);  // "NVIDIA L40S (sm_89), torch 2.11.0"
 std::string ShortId(absl::string_view id);             // "k12" of "j-abcdefgh/k12"
 

@@ -56,6 +56,10 @@ TEST_CASE("A comparison is told with ratio, interval, resolution, both times and
   CHECK(absl::StrContains(text, "old.cu 200 us, new.cu 100 us (medians of 40 pairs)"));
   CHECK(absl::StrContains(text, "resolution 0.8 %\n"));
   CHECK(absl::StrContains(text, "eager: new.cu 4x [3.9, 4.1] FASTER; old.cu 2x by the medians"));
+  CHECK_FALSE(absl::StrContains(text, "  others "));
+  v1::KernelNode shared = Compared(v1::COMPARISON_FASTER, 2, 1.9, 2.1);
+  shared.mutable_result()->mutable_timing()->mutable_device_state()->set_foreign_processes(1);
+  CHECK(absl::StrContains(RenderComparison(CompareJob(), shared, Style()), "1 process of others held the GPU"));
   CHECK(absl::StrContains(RenderComparison(CompareJob(), Compared(v1::COMPARISON_SAME, 1, 0.999, 1.001), Style()),
                           "new.cu is the SAME as old.cu"));
   v1::KernelNode several = Compared(v1::COMPARISON_SAME, 1, 0.999, 1.001);

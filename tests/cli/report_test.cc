@@ -23,6 +23,18 @@ TEST_CASE("A correct evaluation has its speedup with interval, baseline, medians
         "  device     Test CPU (x86-64/avx2), torch 1.13.1\n");
 }
 
+TEST_CASE("Others who held the GPU while it was timed are told, none and unknown ones are not", "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  others "));
+  result.mutable_timing()->mutable_device_state()->set_foreign_processes(0);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  others "));
+  result.mutable_timing()->mutable_device_state()->set_foreign_processes(1);
+  CHECK(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()),
+                          "  others     1 process of others held the GPU while it was timed\n"));
+  result.mutable_timing()->mutable_device_state()->set_foreign_processes(2);
+  CHECK(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  others     2 processes of others"));
+}
+
 TEST_CASE("Whose work it was is told where the job has a policy", "[cli]") {
   v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
   v1::WorkReport* work = result.mutable_work();

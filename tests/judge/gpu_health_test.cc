@@ -97,5 +97,12 @@ TEST_CASE("The state is that of the runs that count, and says when the readings 
   CHECK(state["unavailable"] == "the readings ended before the timing: NVML does not answer");
 }
 
+TEST_CASE("Who is at work when timing begins does not raise what an empty kernel may take", "[gpu_health]") {
+  CHECK(AllowedForNothing(20e-6) == Approx(300e-6));
+  CHECK(AllowedForNothing(155e-6) == Approx(975e-6));  // as on an H200
+  CHECK(AllowedForNothing(2e-3) == Approx(1e-3));
+  CHECK(AllowedForNothing(1) == Approx(1e-3));
+}
+
 }  // namespace
 }  // namespace grove::judge

@@ -212,6 +212,29 @@ TEST_CASE("Xids are counted and sorted by whose they are", "[health]") {
   CHECK(health.TakeXids(false).Text() == "");
 }
 
+TEST_CASE("Others on the device are told of what was timed, and where it could not be timed", "[health]") {
+  v1::EvaluationResult timed;
+  timed.set_verdict(v1::VERDICT_CORRECT);
+  timed.mutable_timing()->set_method("duet");
+  MergeForeign(0, &timed);
+  CHECK(timed.timing().device_state().has_foreign_processes());
+  MergeForeign(3, &timed);
+  CHECK(timed.timing().device_state().foreign_processes() == 3);
+  CHECK(timed.reason() == "");
+  v1::EvaluationResult unmeasurable;
+  unmeasurable.set_verdict(v1::VERDICT_UNMEASURABLE);
+  unmeasurable.set_reason("the GPU has other work");
+  MergeForeign(0, &unmeasurable);
+  CHECK(unmeasurable.reason() == "the GPU has other work");
+  MergeForeign(1, &unmeasurable);
+  CHECK(unmeasurable.reason() == "the GPU has other work; 1 process of others held the device");
+  CHECK_FALSE(unmeasurable.has_timing());
+  v1::EvaluationResult wrong;
+  wrong.set_verdict(v1::VERDICT_WRONG);
+  MergeForeign(1, &wrong);
+  CHECK(wrong.reason() == "");
+}
+
 TEST_CASE("An application's Xid is named in the verdict that it explains and in no other", "[health]") {
   XidFindings xids;
   xids.application = {31};

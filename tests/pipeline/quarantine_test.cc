@@ -51,6 +51,10 @@ class Ward {
       std::lock_guard<std::mutex> lock(mutex_);
       return listening_;
     };
+    probes.foreign = [this]() -> std::optional<int> {
+      ++asked_for_others;
+      return others.load() < 0 ? std::nullopt : std::optional(others.load());
+    };
     probes.now = [this] { return absl::Now() + absl::Seconds(ahead.load()); };
     probes.sleep = [](absl::Duration) {};
     options.health_probes = probes;
@@ -76,7 +80,7 @@ class Ward {
     std::filesystem::remove_all(folder_);
   }
 
-  v1::WorkResult Evaluate(const std::string& file) {
+  v1::WorkResult Evaluate(const std::string& file, bool timed = false) {
     static int next = 0;
     v1::Assignment assignment;
     assignment.mutable_lease()->set_work(absl::StrCat("work-", next++));
@@ -88,7 +92,7 @@ class Ward {
     work.mutable_candidate()->set_format(v1::CANDIDATE_FORMAT_CPP);
     work.mutable_candidate()->set_source(Testcase(file));
     work.mutable_options()->set_trials(1);
-    work.mutable_options()->set_skip_timing(true);
+    work.mutable_options()->set_skip_timing(!timed);
     const std::string id = assignment.lease().work();
     pipeline_->Submit(std::move(assignment));
     std::unique_lock<std::mutex> lock(mutex_);
@@ -116,6 +120,7 @@ class Ward {
   }
 
   std::atomic<bool> well{true};
+  std::atomic<int> others{-1}, asked_for_others{0};  // processes on the device; below 0: it is not known
   std::atomic<int> xid_while_checking{0};            // comes once, in the middle of the next evaluation
   std::atomic<int> ahead{0};                         // seconds that the probes' clock is ahead
   std::string last_state;
@@ -194,6 +199,26 @@ TEST_CASE("An error that the device reports is no verdict, one of the applicatio
   // A notice is counted and disturbs nobody.
   ward.Report(63);
   CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("Processes of others on the device are in a timed result, and counted", "[pipeline][health]") {
+  Ward ward;
+  ward.others = 2;
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK(ward.asked_for_others == 0);
+  const v1::WorkResult shared = ward.Evaluate("relu.cpp", /*timed=*/true);
+  REQUIRE(shared.evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK(ward.asked_for_others == 2);
+  CHECK(shared.evaluation().timing().device_state().foreign_processes() == 2);
+  CHECK(ward.Stats().shared_timings_total == 1);
+  ward.others = 0;
+  const v1::WorkResult alone = ward.Evaluate("relu.cpp", /*timed=*/true);
+  CHECK(alone.evaluation().timing().device_state().has_foreign_processes());
+  CHECK(alone.evaluation().timing().device_state().foreign_processes() == 0);
+  // What is not known is not said.
+  ward.others = -1;
+  CHECK_FALSE(ward.Evaluate("relu.cpp", /*timed=*/true).evaluation().timing().device_state().has_foreign_processes());
+  CHECK(ward.Stats().shared_timings_total == 1);
 }
 
 TEST_CASE("A worker that no longer hears of Xids says so while it works on", "[pipeline][health]") {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -76,10 +78,54 @@ absl::StatusOr<std::vector<GpuInfo>> QueryNow() {
   return gpus;
 }
 
+// nvmlProcessInfo_t, as the functions of the versions 2 and 3 have it.
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+
+absl::StatusOr<std::vector<int>> ProcessesNow(const std::string& gpu_uuid) {
+  const NvmlLibrary library;
+  if (!library.ok()) return absl::NotFoundError(absl::StrCat(library.path(), " cannot be loaded"));
+  const auto init = library.Find<int (*)()>("nvmlInit_v2");
+  const auto shutdown = library.Find<int (*)()>("nvmlShutdown");
+  const auto by_uuid = library.Find<int (*)(const char*, NvmlDevice*)>("nvmlDeviceGetHandleByUUID");
+  using List = int (*)(NvmlDevice, unsigned*, ProcessInfo*);
+  std::vector<List> lists;
+  for (const char* kind : {"Compute", "Graphics", "MPSCompute"}) {
+    const std::string name = absl::StrCat("nvmlDeviceGet", kind, "RunningProcesses_v");
+    List list = library.Find<List>(absl::StrCat(name, 3).c_str());
+    if (list == nullptr) list = library.Find<List>(absl::StrCat(name, 2).c_str());
+    if (list != nullptr) lists.push_back(list);
+  }
+  if (!init || !shutdown || !by_uuid || lists.empty()) {
+    return absl::UnavailableError("this NVML lists no processes; update the NVIDIA driver");
+  }
+  if (int code = init(); code != kNvmlOk) return library.Error("nvmlInit", code);
+  NvmlDevice device = nullptr;
+  int code = by_uuid(gpu_uuid.c_str(), &device);
+  std::vector<int> pids;
+  for (size_t i = 0; code == kNvmlOk && i < lists.size(); ++i) {
+    std::vector<ProcessInfo> infos(1024);  // the driver keeps no more
+    unsigned count = static_cast<unsigned>(infos.size());
+    code = lists[i](device, &count, infos.data());
+    if (code == kNvmlNotSupported) {
+      code = kNvmlOk;
+    } else if (code == kNvmlOk) {
+      for (unsigned p = 0; p < count; ++p) pids.push_back(static_cast<int>(infos[p].pid));
+    }
+  }
+  shutdown();
+  if (code != kNvmlOk) return library.Error("listing processes", code);
+  return pids;
+}
+
+template <typename Answer>
 struct Call {
   std::mutex mutex;
   std::condition_variable done;
-  std::optional<absl::StatusOr<std::vector<GpuInfo>>> answer;
+  std::optional<absl::StatusOr<Answer>> answer;
 };
 
 // One call at a time. Who comes meanwhile waits for the earlier one, within its own time.
@@ -88,23 +134,26 @@ struct Turn {
   std::condition_variable free;
   bool taken = false;
 };
-
-}  // namespace
-
-absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
+Turn* TheTurn() {
   static Turn* turn = new Turn;  // a call that never returns may outlive everything
+  return turn;
+}
+
+template <typename Answer>
+absl::StatusOr<Answer> Within(absl::Duration timeout, std::function<absl::StatusOr<Answer>()> query) {
+  Turn* const turn = TheTurn();
   const absl::Time deadline = absl::Now() + timeout;
   {
     std::unique_lock<std::mutex> lock(turn->mutex);
-    if (!turn->free.wait_for(lock, absl::ToChronoNanoseconds(timeout), [] { return !turn->taken; })) {
+    if (!turn->free.wait_for(lock, absl::ToChronoNanoseconds(timeout), [turn] { return !turn->taken; })) {
       return absl::DeadlineExceededError("an earlier NVML call has not returned; the driver hangs");
     }
     turn->taken = true;
   }
   // Shared with the thread, which may outlive this call by any time.
-  auto call = std::make_shared<Call>();
-  std::thread([call] {
-    auto answer = QueryNow();
+  auto call = std::make_shared<Call<Answer>>();
+  std::thread([call, turn, query = std::move(query)] {
+    auto answer = query();
     {
       std::lock_guard<std::mutex> lock(call->mutex);
       call->answer = std::move(answer);
@@ -121,6 +170,16 @@ absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
         absl::StrCat("NVML did not answer within ", absl::FormatDuration(timeout), "; the driver hangs"));
   }
   return *call->answer;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout) {
+  return Within<std::vector<GpuInfo>>(timeout, QueryNow);
+}
+
+absl::StatusOr<std::vector<int>> QueryProcesses(const std::string& gpu_uuid, absl::Duration timeout) {
+  return Within<std::vector<int>>(timeout, [gpu_uuid] { return ProcessesNow(gpu_uuid); });
 }
 
 }  // namespace grove::device

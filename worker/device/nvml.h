@@ -24,4 +24,9 @@ struct GpuInfo {
 // call has returned, further ones end so too. UNAVAILABLE: NVML answered with an error.
 absl::StatusOr<std::vector<GpuInfo>> QueryGpus(absl::Duration timeout = absl::Seconds(10));
 
+// The PIDs of those that have a compute or graphics context on this GPU, or use it through MPS; some may be there more
+// than once. Errors as above.
+absl::StatusOr<std::vector<int>> QueryProcesses(const std::string& gpu_uuid,
+                                                absl::Duration timeout = absl::Milliseconds(500));
+
 }  // namespace grove::device

@@ -1,7 +1,7 @@
 // NVIDIA's management library, loaded at run time by its stable C interface. For worker/device alone.
 //
 // Every call into it may hang after a GPU fault, for good: never call on a thread that somebody waits for without a
-// limit. QueryGpus and XidWatch show how.
+// limit. nvml.cc and XidWatch show how.
 #pragma once
 
 #include <dlfcn.h>

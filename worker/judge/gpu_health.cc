@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kClockShare = 0.03;  // by which the SM clock may differ between the two sides of a pair
 constexpr int kEnoughPairs = 10;
+// An empty kernel takes some 160 us on an H200, after a rest; two contexts that are both at work take turns of
+// milliseconds.
+constexpr double kMostForNothing = 1e-3;
 
 }  // namespace
 
@@ -74,5 +77,7 @@ nlohmann::json GpuHealth::State(const std::string& unavailable) const {
   if (!unavailable.empty()) state["unavailable"] = "the readings ended before the timing: " + unavailable;
   return state;
 }
+
+double AllowedForNothing(double quiet) { return std::min(5 * quiet + 200e-6, kMostForNothing); }
 
 }  // namespace grove::judge

@@ -32,4 +32,8 @@ class GpuHealth {
   int pairs_ = 0, refused_ = 0;
 };
 
+// Seconds that an empty kernel may take while the candidate is held. `quiet`: what it took when timing began. That is
+// after the candidate has run, so that whoever was at work then does not raise what is allowed beyond a bound.
+double AllowedForNothing(double quiet);
+
 }  // namespace grove::judge

@@ -157,7 +157,7 @@ Timing::Sets Timing::Pick(std::size_t count) {
 // a kernel that does nothing waits for its turn.
 void Timing::WaitForIdle() {
   if (!ops_.cuda()) return;
-  const double allowed = 5 * quiet_ + 200e-6;
+  const double allowed = AllowedForNothing(quiet_);
   double seconds = 0;
   for (int attempt = 0; attempt < 20; ++attempt) {
     const auto begin = Clock::now();
@@ -165,10 +165,10 @@ void Timing::WaitForIdle() {
     seconds = Since(begin);
     if (seconds <= allowed) return;
   }
-  char text[240];
+  char text[300];
   std::snprintf(text, sizeof text,
                 "the GPU has other work while the candidate is held: an empty kernel takes %.3g s, and took %.3g s "
-                "before; either the candidate leaves work running, or another process uses this GPU",
+                "when timing began; either the candidate leaves work running, or another process uses this GPU",
                 seconds, quiet_);
   throw Verdict{"VERDICT_UNMEASURABLE", text, {}};
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/log.h"
+#include "worker/device/foreign.h"
 #include "worker/device/xid.h"
 
 namespace grove::worker {
@@ -219,7 +220,7 @@ DeviceHealth::Counts DeviceHealth::Snapshot() const {
 
 HealthProbes RealProbes(std::shared_ptr<sandbox::SandboxHost> host, std::string candidate_program,
                         std::string device_argument, std::vector<std::string> device_nodes,
-                        std::shared_ptr<device::XidWatch> watch) {
+                        std::shared_ptr<device::XidWatch> watch, std::string gpu_uuid) {
   HealthProbes probes;
   probes.slowdown = device_argument == "cpu" ? kCanarySlowdownCpu : kCanarySlowdownCuda;
   probes.canary = [host = std::move(host), program = std::move(candidate_program), device = std::move(device_argument),
@@ -230,6 +231,9 @@ HealthProbes RealProbes(std::shared_ptr<sandbox::SandboxHost> host, std::string 
       if (patience > absl::ZeroDuration()) watch->WaitForAny(patience);
       return watch->Take();
     };
+  }
+  if (!gpu_uuid.empty()) {
+    probes.foreign = [uuid = std::move(gpu_uuid)] { return device::ForeignProcesses(uuid); };
   }
   probes.now = [] { return absl::Now(); };
   probes.sleep = [](absl::Duration pause) { absl::SleepFor(pause); };

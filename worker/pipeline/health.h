@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct HealthProbes {
   std::function<std::vector<device::XidEvent>(absl::Duration patience)> xids;
   // OK while Xids come at all; never waits. May be empty likewise.
   std::function<absl::Status()> listening;
+  // How many processes of others hold the device; nothing where that is not known. May be empty: no GPU.
+  std::function<std::optional<int>()> foreign;
   std::function<absl::Time()> now;
   std::function<void(absl::Duration)> sleep;
   double slowdown = 0;  // of a canary against the first, beyond which it has failed; 0 = any time will do
@@ -51,6 +54,8 @@ class DeviceHealth {
   // Xids of what has just run; CheckListening besides. Waits a moment where `faulted`: events come after the error that
   // the program sees.
   XidFindings TakeXids(bool faulted);
+
+  std::optional<int> ForeignProcesses() const { return probes_.foreign ? probes_.foreign() : std::nullopt; }
 
   // After `fault` (for people): runs the canary, again after short pauses when it fails. False: quarantined now.
   bool PassesAfter(const std::string& fault);
@@ -105,9 +110,9 @@ inline constexpr absl::Duration kLongestRetry = absl::Minutes(10);
 inline constexpr int kMaxQuarantinesPerHour = 5;
 inline constexpr absl::Duration kXidPatience = absl::Milliseconds(300);
 
-// The real ones. `watch` may be null.
+// The real ones. `watch` may be null, `gpu_uuid` empty.
 HealthProbes RealProbes(std::shared_ptr<sandbox::SandboxHost> host, std::string candidate_program,
                         std::string device_argument, std::vector<std::string> device_nodes,
-                        std::shared_ptr<device::XidWatch> watch);
+                        std::shared_ptr<device::XidWatch> watch, std::string gpu_uuid);
 
 }  // namespace grove::worker

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -325,9 +326,10 @@ absl::Status PipelineImpl::Init() {
   const std::vector<std::string> nodes = device::CudaNodes(device_);
   std::shared_ptr<device::XidWatch> watch;
   if (cuda) watch = device::XidWatch::Start(device_.uuid());
-  HealthProbes probes = options_.health_probes.has_value()
-                            ? *options_.health_probes
-                            : RealProbes(host_, candidate_program_, device::DeviceArgument(device_), nodes, watch);
+  HealthProbes probes =
+      options_.health_probes.has_value()
+          ? *options_.health_probes
+          : RealProbes(host_, candidate_program_, device::DeviceArgument(device_), nodes, watch, device_.uuid());
   const sandbox::CanaryOutcome first = probes.canary();
   health_ = std::make_unique<DeviceHealth>(std::move(probes));
   if (cuda) self_test_.layers.push_back(sandbox::CudaLayer(first, nodes));
@@ -1104,7 +1106,15 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     }
     return code.watched.has_value() && SeenEnough(*code.watched);
   };
+  // At the beginning of the timing and at its end, while the judge and the candidate still hold the device; also where
+  // there was none, for others may be why.
+  bool timed = false;
+  std::optional<int> foreign;
+  const auto look_for_others = [&] {
+    if (const std::optional<int> now = health_->ForeignProcesses()) foreign = std::max(foreign.value_or(0), *now);
+  };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
+    if (name == "time" && !std::exchange(timed, true)) look_for_others();
     if (name != stage) {
       stage = name;
       stage_begin = SteadyNow();
@@ -1141,6 +1151,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   JudgeAnswer answer =
       judge->judge->Evaluate(std::move(judged), std::move(against), options, deadline, on_progress, cancelled);
   end_watch();
+  if (!options.skip_timing()) look_for_others();
   RecordStage(work, "judge", judged_from);
   EnterSlot("ending");
   pool_->Quiet(false);
@@ -1207,6 +1218,11 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       if (evaluate.has_rival()) {
         MergeRival(work->rival_built.has_value() ? &*work->rival_built : nullptr,
                    rival_ending.has_value() ? &*rival_ending : nullptr, rival_gone, &*result);
+      }
+      if (foreign.has_value()) {
+        MergeForeign(*foreign, &*result);
+        std::lock_guard<std::mutex> lock(mutex_);
+        stats_.shared_timings_total += *foreign > 0 && result->has_timing() ? 1 : 0;
       }
       *result->mutable_device() = DeviceOfResult();
       *result->mutable_build() = work->built->report;

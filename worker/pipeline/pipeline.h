@@ -42,6 +42,7 @@ struct PipelineStats {
   std::vector<std::pair<std::string, int64_t>> verdicts_total;
   std::vector<std::pair<std::string, std::vector<double>>> stage_seconds;  // since the last snapshot
   int64_t infrastructure_failures_total = 0;
+  int64_t shared_timings_total = 0;  // while processes of others held the device
   std::vector<std::pair<std::string, bool>> sandbox_layers;
   double busy_seconds_total = 0;                             // checking and timing
   std::vector<std::pair<std::string, double>> slot_seconds;  // slot_clock.h, by state

@@ -139,6 +139,15 @@ void MergeXids(const XidFindings& xids, v1::EvaluationResult* result) {
   if (result->verdict() == v1::VERDICT_CRASHED) result->set_reason(absl::StrCat(result->reason(), "; ", text));
 }
 
+void MergeForeign(int foreign, v1::EvaluationResult* result) {
+  if (result->has_timing()) {
+    result->mutable_timing()->mutable_device_state()->set_foreign_processes(foreign);
+  } else if (foreign > 0 && result->verdict() == v1::VERDICT_UNMEASURABLE) {
+    result->set_reason(absl::StrCat(result->reason(), "; ", foreign, foreign == 1 ? " process" : " processes",
+                                    " of others held the device"));
+  }
+}
+
 void MergeRival(const build::BuildOutcome* built, const Ending* ending, bool gone, v1::EvaluationResult* result) {
   v1::RivalReport& rival = *result->mutable_rival();
   if (built != nullptr) *rival.mutable_build() = built->report;

@@ -25,6 +25,8 @@ void MergeEnding(const sandbox::Ending& ending, bool gone, v1::EvaluationResult*
 
 // Names the application's Xids of its run in a verdict that they explain.
 void MergeXids(const XidFindings& xids, v1::EvaluationResult* result);
+// How many processes of others held the device: into what was timed, and where timing was not possible into the reason.
+void MergeForeign(int foreign, v1::EvaluationResult* result);
 
 // What became of the rival: completes what the judge says of it (`result->rival`) by its build and how its sandbox
 // ended. Where it is not CORRECT, the timing says why there is no figure against it.

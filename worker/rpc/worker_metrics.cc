@@ -65,6 +65,8 @@ metrics::Families WorkerMetrics::Collect() {
   metrics::AddCounter(families, "grove_worker_verdicts_total", "Verdicts by kind.", verdicts);
   counter("grove_worker_infrastructure_failures_total", "Work that ended without a verdict.",
           stats.infrastructure_failures_total);
+  counter("grove_worker_shared_timings_total", "Timings while processes of others held the GPU.",
+          stats.shared_timings_total);
   counter("grove_worker_device_faults_total", "Faults after which the device had to prove itself.",
           stats.health_counts.faults);
   counter("grove_worker_canaries_total", "Runs of the program whose answer is known.", stats.health_counts.canaries);
