@@ -94,6 +94,25 @@ class Runs(unittest.TestCase):
         self.assertFalse(self.run_all(Kept(40)).copies)  # more than any run has
 
 
+class Inputs(unittest.TestCase):
+    def tensor(self, shape, strides, dtype="float32"):
+        program = on_cpu()
+        program.regions = [torch.arange(256 + 24, dtype=torch.float32).view(torch.uint8)]
+        return program.tensor({"region": 0, "offset": 1024, "dtype": dtype, "shape": shape, "strides": strides})
+
+    def test_strides_are_those_of_the_memory(self):
+        tensor = self.tensor([4, 6], [1, 4])
+        self.assertEqual(tensor.stride(), (1, 4))
+        self.assertTrue(torch.equal(tensor, torch.arange(256.0, 280.0).view(6, 4).t()))
+        self.assertEqual(self.tensor([1, 5], [1, 1]).stride(), (1, 1))
+
+    def test_strides_that_leave_the_tensors_memory_are_refused(self):
+        for shape, strides in (([4, 6], [1, 5]), ([4, 6], [6]), ([4, 6], [7, 1]), ([4, 6], [0, 1]), ([4, 6], [26, -11]),
+                               ([4], [1, 1])):
+            with self.subTest(shape=shape, strides=strides), self.assertRaises(PROGRAM.Failure):
+                self.tensor(shape, strides)
+
+
 class Observed(unittest.TestCase):
     """What the judge takes is [name, microseconds from 0, kind]; anything else would be a broken protocol."""
 

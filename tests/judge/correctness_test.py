@@ -32,6 +32,9 @@ for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0; for (in
 BF16 = "uint32_t u; memcpy(&u, &v, 4); u = (u + 0x8000) & 0xffff0000; memcpy(&v, &u, 4);"
 
 
+RELU_OF_ONE = model("        return torch.relu(a[0])", "[torch.randn(1, 32, 1, 9)]")
+
+
 def built(body, inputs, members):
     return model(body, inputs).replace("super().__init__()\n", "super().__init__()\n" + members)
 
@@ -689,6 +692,110 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
             counts[answer["type"]] += 1
             assert answer["type"] == "loaded" or (answer["kind"] == "problem" and answer["message"]), (answer, lines)
         assert judge.close() == 0 and counts["failed"] > 50, counts
+
+    # ------------------------------------------------------------------------------------------------ strides of inputs
+    TRANSPOSED = model("        return a[0] * 2 + a[0].sum(0)", "[torch.randn(64, 32).t()]")
+    CHANNELS_LAST = built("        return self.conv(a[0])",
+                          "[torch.randn(2, 4, 12, 10).to(memory_format=torch.channels_last)]",
+                          "        self.conv = nn.Conv2d(4, 6, 3)\n")
+
+    def test_a_program_that_is_wrong_for_strided_inputs_is_wrong(self):
+        line = "return a[0] * 2 + a[0].sum(0)"
+        right = self.new(self.TRANSPOSED, options=dict(self.TIMED, only_given_inputs=False))["result"]
+        assert right["verdict"] == "VERDICT_CORRECT" and right["timing"]["outputs_verified"] > 0, right
+        zeros = "x = a[0] if a[0].is_contiguous() else a[0] * 0\n        return x * 2 + x.sum(0)"
+        wrong = self.new(self.TRANSPOSED, line, zeros)["result"]
+        assert wrong["verdict"] == "VERDICT_WRONG" and wrong["correctness"]["first_failing_trial"] == 1, wrong
+        # Which takes the memory for row-major.
+        row_major = "x = a[0].as_strided(a[0].shape, (64, 1))\n        return x * 2 + x.sum(0)"
+        flat = self.new(self.TRANSPOSED, line, row_major)["result"]
+        assert flat["verdict"] == "VERDICT_WRONG", flat
+
+    def strides(self, inputs, given, options=None):
+        """Both the program and the reference, in float64 too, write down what they get: all of it was `given`."""
+        seen = {who: os.path.join(self.folder.name, f"{who}{self.count}") for who in ("reference", "candidate")}
+        self.count += 1
+        body = """        with open("SEEN", "a") as file:
+            print(a[0].dtype, [t.stride() for t in a], file=file)
+        return sum((t * t).sum() for t in a), a[0] + 1"""
+        problem = model(body, inputs).replace("SEEN", seen["reference"])
+        options = options or dict(self.TIMED, only_given_inputs=False)
+        result = self.new(problem, seen["reference"], seen["candidate"], options)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        assert "float64" in result["correctness"]["rule"], result
+        got = {}
+        for who, path in seen.items():
+            with open(path, encoding="utf-8") as file:
+                got[who] = set(file.read().split("\n")) - {""}
+        assert got["candidate"] == {f"torch.float32 {given}"}, got
+        assert got["reference"] == {f"torch.float32 {given}", f"torch.float64 {given}"}, got
+        return result
+
+    def test_inputs_keep_the_strides_that_were_made_on_every_draw_and_when_timed(self):
+        # The fourth is the first's copy in another order; the fifth is symmetric.
+        inputs = """[[x, torch.randn(2, 3, 5, 7).to(memory_format=torch.channels_last),
+            torch.randn(3, 4, 5).permute(2, 0, 1), x.contiguous(), (s + s.t()).t(), torch.randn(64, 1).t()]
+            for x in [torch.randn(64, 32).t()] for s in [torch.randn(16, 16)]][0]"""
+        given = [(1, 32), (105, 1, 21, 3), (1, 20, 5), (64, 1), (1, 16), (1, 1)]
+        for slow in ("", self.SLOW_DRAW):  # drawn anew in each timed run, and varied
+            outcomes = self.outcomes(self.strides(slow + inputs, given))
+            assert len(outcomes) == 5, outcomes
+            assert all(one["trials"] >= 1 and one["passed"] == one["trials"] for one in outcomes.values()), outcomes
+
+    def test_inputs_with_gaps_are_dense_in_the_order_of_their_strides(self):
+        inputs = """[torch.randn(16, 20)[:, ::2], torch.randn(8, 6, 4)[:, ::2].permute(2, 0, 1),
+            torch.randn(1, 20).expand(16, 20)]"""
+        self.strides(inputs, [(10, 1), (1, 12, 4), (20, 1)], QUICK)
+
+    def test_strides_that_change_from_call_to_call_are_those_of_the_first(self):
+        inputs = "[(torch.randn(12, 12) if state.__next__() else torch.randn(12, 12).t())]"
+        problem = model("        return a[0] * torch.arange(12.0)", inputs,
+                        extra="import itertools\nstate = itertools.cycle([0, 1])")
+        result = self.new(problem, "return a", "assert a[0].stride() == (1, 12)\n        return a")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_a_channels_last_input_is_one_for_the_candidate(self):
+        line = "return self.conv(a[0])"
+        said = "assert a[0].is_contiguous(memory_format=torch.channels_last) and not a[0].is_contiguous()\n        "
+        result = self.new(self.CHANNELS_LAST, line, said + line, dict(self.TIMED, only_given_inputs=False))["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        zeros = "return self.conv(a[0] if a[0].is_contiguous() else a[0] * 0)"
+        result = self.new(self.CHANNELS_LAST, line, zeros)["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_native_kernels_get_strided_inputs_row_major(self):
+        options = dict(self.TIMED, only_given_inputs=False)
+        body = """for (int j = 0; j < 64; ++j) { float t = 0; for (int i = 0; i < 32; ++i) t += x[i * 64 + j];
+  for (int i = 0; i < 32; ++i) y[i * 64 + j] = x[i * 64 + j] * 2 + t; }
+if (args->inputs[0].strides[0] != 64 || args->inputs[0].strides[1] != 1) return 1;"""
+        result = self.native(self.TRANSPOSED, body, options)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        conv = """const float* w = (const float*)args->inputs[1].data;
+const float* b = (const float*)args->inputs[2].data;
+for (int n = 0; n < 2; ++n) for (int o = 0; o < 6; ++o) for (int h = 0; h < 10; ++h) for (int v = 0; v < 8; ++v) {
+  float t = b[o]; for (int c = 0; c < 4; ++c) for (int p = 0; p < 3; ++p) for (int q = 0; q < 3; ++q)
+    t += x[((n * 4 + c) * 12 + h + p) * 10 + v + q] * w[((o * 4 + c) * 3 + p) * 3 + q];
+  y[((n * 6 + o) * 10 + h) * 8 + v] = t; }"""
+        result = self.native(self.CHANNELS_LAST, conv, options)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        # Nor does one judge's native candidate change what the next one in Python gets.
+        line = "return a[0] * 2 + a[0].sum(0)"
+        result = self.new(self.TRANSPOSED, line, "assert a[0].stride() == (1, 32)\n        " + line)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_a_lazy_conjugate_is_handed_over_as_its_values(self):
+        drawn = "torch.randn(24, 16, dtype=torch.complex64).conj()"
+        problem = model("        return a[0] * (1 + 2j) + a[1]", f"[{drawn}, {drawn}.imag]")
+        result = self.new(problem, options=dict(self.TIMED, only_given_inputs=False))["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_findings_say_which_inputs_are_strided(self):
+        found = self.findings(self.TRANSPOSED)["strided-input"]
+        assert not found["serious"] and "[1,32]" in found["what"] and "row-major" in found["what"], found
+        sliced = self.TRANSPOSED.replace("torch.randn(64, 32).t()", "torch.randn(32, 128)[:, ::2]")
+        found = self.findings(sliced)["strided-input"]
+        assert "[128,2]" in found["what"] and "dense" in found["what"] and "[64,1]" in found["what"], found
+        assert "strided-input" not in self.findings(RELU_OF_ONE)
 
     # The rest is judge_test.py's.
     def close(self):

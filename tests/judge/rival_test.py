@@ -23,6 +23,17 @@ shape = [4096]
 x = [64]
 """
 
+STRIDED = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * torch.arange(80.0)
+
+def get_inputs():
+    return [torch.randn(80, 48).t()]
+"""
+
 WORK = """#include <grove/kernel.h>
 #include <stdlib.h>
 GROVE_KERNEL(args) {
@@ -65,22 +76,30 @@ class Rivals(unittest.TestCase):
                                                              ARGS.include, self.folder.name, key)
         return self.built[(steps, at_call)]
 
-    def compare(self, candidate, rival, **options):
-        """The result of one evaluation, and the frames that asked to hold."""
-        judge = self.judge
-        ends, programs = [], []
-        for path in (candidate, rival):
+    def compare(self, candidate, rival, judge=None, **options):
+        """The result of one evaluation, and the frames that asked to hold. Each is a path or a ModelNew's text."""
+        judge = judge or self.judge
+        ends, programs, kinds = [], [], []
+        for program in (candidate, rival):
             judge_end, candidate_end = socket.socketpair()
-            programs.append(harness.spawn([f"{judge.libexec}/grove-candidate", "--fd", "3", "--device", "cpu", "--threads",
-                                           "2"], candidate_end))
+            python = "ModelNew" in program
+            command = [f"{judge.libexec}/grove-candidate"]
+            if python:
+                command = [judge.python, f"{judge.libexec}/grove-candidate-python"]
+            programs.append(harness.spawn([*command, "--fd", "3", "--device", "cpu", "--threads", "2"], candidate_end))
             candidate_end.close()
-            fd = os.open(path, os.O_RDONLY)
-            harness.Channel(judge_end).send({"type": "program", "kind": "native", "entry": "grove_kernel"}, [fd])
-            os.close(fd)
+            channel = harness.Channel(judge_end)
+            if python:
+                channel.send({"type": "program", "kind": "python", "source": program, "extensions": []})
+            else:
+                fd = os.open(program, os.O_RDONLY)
+                channel.send({"type": "program", "kind": "native", "entry": "grove_kernel"}, [fd])
+                os.close(fd)
             ends.append(judge_end)
+            kinds.append({"kind": "python" if python else "native"})
         judge.next += 1
-        judge.channel.send({"type": "evaluate", "id": judge.next, "candidate": {"kind": "native"}, "can_hold": True,
-                            "rival": {"kind": "native"}, "options": {"max_time_seconds": 0.6, **options}},
+        judge.channel.send({"type": "evaluate", "id": judge.next, "candidate": kinds[0], "can_hold": True,
+                            "rival": kinds[1], "options": {"max_time_seconds": 0.6, **options}},
                            [end.fileno() for end in ends])
         for end in ends:
             end.close()
@@ -180,6 +199,34 @@ class Rivals(unittest.TestCase):
     def test_the_candidate_is_judged_first(self):
         answer, _ = self.compare(self.kernel(40, "return 0;"), self.kernel(40))
         self.assertEqual(answer["result"]["verdict"], "VERDICT_WRONG")
+
+    def test_beside_a_native_kernel_a_program_in_python_gets_row_major_inputs(self):
+        judge = harness.Judge(ARGS.libexec, python=ARGS.python)
+        self.addCleanup(judge.close)
+        self.assertEqual(judge.load(STRIDED)["type"], "loaded")
+        python = STRIDED.replace("Model(", "ModelNew(")
+
+        def wants(*strides):
+            return python.replace("return x", f"assert x.stride() == {strides}, x.stride()\n        return x")
+
+        native = harness.build_cpp("""#include <grove/kernel.h>
+GROVE_KERNEL(args) {
+  const float* x = (const float*)args->inputs[0].data;
+  float* y = (float*)args->outputs[0].data;
+  for (int i = 0; i < 48; ++i) for (int j = 0; j < 80; ++j) y[i * 80 + j] = x[i * 80 + j] * j;
+  return 0;
+}
+""", ARGS.include, self.folder.name, "strided")
+        for candidate, rival in ((native, wants(80, 1)), (wants(80, 1), native), (wants(1, 48), wants(1, 48))):
+            answer, _ = self.compare(candidate, rival, judge)
+            result = answer["result"]
+            self.assertEqual(result["verdict"], "VERDICT_CORRECT", result)
+            self.assertEqual(result["rival"]["verdict"], "VERDICT_CORRECT", result["rival"])
+            self.assertGreater(self.against(result)["speedup"], 0)
+        # Both are in Python, and one takes the memory for row-major.
+        answer, _ = self.compare(python, python.replace("return x", "return x.as_strided(x.shape, (80, 1))"), judge)
+        self.assertEqual(answer["result"]["verdict"], "VERDICT_CORRECT", answer["result"])
+        self.assertEqual(answer["result"]["rival"]["verdict"], "VERDICT_WRONG", answer["result"])
 
     def test_rates_are_measured_without_a_problem(self):
         judge = harness.Judge(ARGS.libexec, python=ARGS.python)

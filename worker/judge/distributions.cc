@@ -168,7 +168,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       const at::Tensor& earlier = given[j].tensor;
       if (given[j].scalar || earlier.scalar_type() != type || earlier.sizes() != value.sizes()) continue;
       if (!earlier.equal(given[i].tensor)) continue;
-      leaf.tensor = (*leaves)[j].tensor;
+      leaf.tensor = WithStrides((*leaves)[j].tensor, given[i].tensor.strides());
       copied = true;
     }
     if (copied) continue;
@@ -217,7 +217,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       result.skipped = "the inputs' type cannot hold such values";
       return result;
     }
-    leaf.tensor = made.contiguous();
+    leaf.tensor = WithStrides(made, given[i].tensor.strides());
     ++changed;
   }
   if (changed == 0) {
@@ -263,7 +263,7 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
     at::Tensor moved = at::where(up, wide * (1 + size), wide * (1 - size));
     // What is symmetric is assumed to be so by honest programs too.
     if (IsSymmetric(wide)) moved = moved.triu() + moved.triu(1).transpose(-1, -2);
-    leaf.tensor = moved;
+    leaf.tensor = WithStrides(moved, leaf.tensor.strides());
   }
   return nudged;
 }

@@ -32,14 +32,15 @@ struct Transformed {
 // Replaces the floating-point leaves, on their device. What has a meaning beyond its size is kept: whole numbers
 // (labels, masks), values that are all alike, probabilities that add up to one, rows of norm one or of mean zero,
 // sorted values, infinities; zeros that are many (a triangle) stay zero, a symmetric matrix stays symmetric, equal
-// inputs stay equal. `reduction`: length of the problem's longest reduction.
+// inputs stay equal; strides are kept, too. `reduction`: length of the problem's longest reduction.
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random, std::vector<Leaf>* leaves);
 
 // Whether the values mean something that values beside them would not: see above.
 bool KeepsMeaning(const at::Tensor& value);
 bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
 
-// Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element.
+// Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element; with its
+// strides.
 std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);
 // By so little that only equal numbers change places: different ones of float32 are 2^-24 of themselves apart.
 inline constexpr double kPartingNudge = 0x1p-40;

@@ -69,8 +69,8 @@ class Evaluator {
         // While the rival is checked the candidate stands still.
         conversation_.HoldBetweenRuns(true);
         if (opponent_->Prepare(*values_, timed_slots_, high_fits_)) {
-          rivals.push_back(
-              {"BASELINE_RIVAL", &opponent_->side(), [this](const Verdict& verdict) { opponent_->Failed(verdict); }});
+          rivals.push_back({"BASELINE_RIVAL", &opponent_->side(), &opponent_->check(),
+                            [this](const Verdict& verdict) { opponent_->Failed(verdict); }});
         }
         result["rival"] = opponent_->Report();
         StageDone("rival");
@@ -320,6 +320,8 @@ EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel
                            std::optional<wire::Channel> rival, const EvaluationSettings& settings,
                            const Progress& progress) {
   c10::NoGradGuard no_grad;
+  // A native kernel is given row-major inputs, and all that it is compared with the same ones.
+  problem.reference->KeepStrides(settings.python_candidate && (!rival.has_value() || settings.rival_python));
   EvaluationOutcome outcome = Evaluator(problem, ops, std::move(candidate), std::move(rival), settings, progress).Run();
   // Another problem's judge may need the memory next.
   if (problem.bytes > kLargeBytes) ops.ReleaseCache();

@@ -32,6 +32,7 @@ class Opponent {
   // Opens and checks it. False when it may not be timed.
   bool Prepare(Values& values, std::size_t timed_slots, bool high_fits);
   CandidateSide& side() { return *side_; }
+  Check& check() { return *check_; }
 
   // It failed, here or while it was timed.
   void Failed(const Verdict& verdict);

@@ -82,6 +82,7 @@ class Checker {
       }
     }
     Inputs(seed);
+    Strides();
     Repeats();
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) moves_ = moves_ || !Unchanged(i);
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) Output(i);
@@ -205,6 +206,22 @@ class Checker {
         Find("constant-input", false, "all elements of input " + leaf.name + " are alike",
              "draw them, or leave the input out");
       }
+    }
+  }
+
+  // Who gets which inputs where they are not row-major.
+  void Strides() {
+    for (const Leaf& leaf : first_.leaves) {
+      if (leaf.made_strides.empty()) continue;
+      const std::string made = json(leaf.made_strides).dump(), kept = json(leaf.tensor.strides().vec()).dump();
+      Find("strided-input", false,
+           "get_inputs() makes input " + leaf.name + " with the strides " + made +
+               (made == kept ? ": the reference and Python candidates get it so"
+                             : ", with gaps or elements that share memory: the reference and Python candidates get it "
+                               "dense, with the strides " +
+                                   kept) +
+               "; native candidates, and the reference beside them, get it row-major",
+           "call .contiguous() on it, unless kernels are to be judged on such strides");
     }
   }
 

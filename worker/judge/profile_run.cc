@@ -16,6 +16,7 @@ std::string RunForProfiler(LoadedProblem& problem, DeviceOps& ops, wire::Channel
                            double seconds) {
   c10::NoGradGuard no_grad;
   Reference& reference = *problem.reference;
+  reference.KeepStrides(python);
   Random random = Random::Secret();
   // Under a profiler one call takes as long as its kernels' many replays, so the whole is what is bounded.
   Conversation conversation(std::move(candidate), {seconds, seconds}, nullptr);

@@ -26,12 +26,14 @@ class __attribute__((visibility("default"))) ProblemError : public std::runtime_
 
 // One tensor, or one Python number, among the flattened inputs.
 struct Leaf {
-  at::Tensor tensor;  // defined for tensors: contiguous, on the device
+  at::Tensor tensor;  // defined for tensors: dense, on the device
   bool scalar = false;
   std::string dtype;         // torch's short name
   double number = 0;         // float64 scalars
   std::int64_t integer = 0;  // int64 and bool scalars
   std::string name;          // of the argument, where known
+  // The strides of the tensor as get_inputs() made it, where not row-major. What had gaps in it was made dense since.
+  std::vector<std::int64_t> made_strides;
 };
 
 enum class Mode {
@@ -58,6 +60,9 @@ class Reference {
   // Its shapes are not told to whoever writes kernels, in reports neither.
   virtual bool HeldOut(std::size_t) const { return false; }
 
+  // Whether draws have the strides of the problem's own inputs, as at first, or are row-major, as native kernels are
+  // given them. In each way a leaf's strides are the same in every draw.
+  virtual void KeepStrides(bool) {}
   // A fresh draw of the inputs, in the selected shapes. Throws ProblemError.
   virtual std::vector<Leaf> Draw(std::uint64_t seed) = 0;
   // How the leaves stand in forward's arguments: a list of trees {"list":[..]}, {"tuple":[..]}, {"dict":[[key,..]..]},

@@ -35,7 +35,9 @@ std::vector<std::pair<std::size_t, std::size_t>> Gaps(const Layout& layout) {
 std::size_t SpoilStep(std::size_t bytes) { return bytes <= (std::size_t{1} << 20) ? kAlignment : 4096; }
 
 json Tensor(std::size_t region, const Place& place) {
-  return {{"region", region}, {"offset", place.offset}, {"dtype", place.type.name}, {"shape", place.shape}};
+  json tensor{{"region", region}, {"offset", place.offset}, {"dtype", place.type.name}, {"shape", place.shape}};
+  if (!place.strides.empty()) tensor["strides"] = place.strides;
+  return tensor;
 }
 
 }  // namespace
@@ -53,7 +55,11 @@ void Layout::Add(const at::Tensor& tensor) {
 Layout LayoutOf(const std::vector<Leaf>& leaves) {
   Layout layout;
   for (const Leaf& leaf : leaves) {
-    if (!leaf.scalar) layout.Add(leaf.tensor);
+    if (leaf.scalar) continue;
+    layout.Add(leaf.tensor);
+    if (leaf.tensor.strides() != RowMajor(leaf.tensor.sizes())) {
+      layout.places.back().strides = leaf.tensor.strides().vec();
+    }
   }
   return layout;
 }
@@ -189,14 +195,15 @@ void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {
   slot->leaves = std::move(leaves);
   slot->spoiled = slot->waiting = false;
   std::size_t next = 0;
-  for (const Leaf& leaf : slot->leaves) {
+  for (Leaf& leaf : slot->leaves) {
     if (leaf.scalar) continue;
     const Place& place = slot->in.places[next++];
-    if (leaf.tensor.nbytes() != place.bytes) {
+    if (leaf.tensor.nbytes() != place.bytes || leaf.tensor.sizes() != at::IntArrayRef(place.shape)) {
       throw ProblemError(
           "get_inputs() gives tensors of other sizes on each call, so a candidate cannot be given memory "
           "for them; make their shapes the same each time");
     }
+    leaf.tensor = WithStrides(leaf.tensor, place.strides.empty() ? RowMajor(place.shape) : place.strides);
     if (place.bytes > 0) ops_.Copy(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes);
   }
 }

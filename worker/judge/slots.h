@@ -22,6 +22,7 @@ struct Place {
   std::size_t offset, bytes;
   wire::DType type;
   std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // in elements; dense, so that flat copies hold. Empty = row-major
 };
 
 // In front of the first tensor of a set, and behind every one at least: finds a loop that runs over an end.

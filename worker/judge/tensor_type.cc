@@ -1,5 +1,8 @@
 #include "worker/judge/tensor_type.h"
 
+#include <ATen/ATen.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -43,5 +46,21 @@ std::string TypeText(const at::Tensor& tensor) {
 }
 
 bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
+std::vector<std::int64_t> RowMajor(at::IntArrayRef sizes) {
+  std::vector<std::int64_t> strides(sizes.size());
+  std::int64_t step = 1;
+  for (std::size_t d = sizes.size(); d-- > 0; step *= std::max<std::int64_t>(sizes[d], 1)) strides[d] = step;
+  return strides;
+}
+
+at::Tensor WithStrides(const at::Tensor& tensor, at::IntArrayRef strides) {
+  if (tensor.strides() == strides) return tensor;
+  at::Tensor result = at::empty_strided(tensor.sizes(), strides, tensor.options());
+  result.copy_(tensor);
+  return result;
+}
+
+at::Tensor InMemoryOrder(const at::Tensor& tensor) { return tensor.as_strided({tensor.numel()}, {1}); }
 
 }  // namespace grove::judge

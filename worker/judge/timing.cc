@@ -125,6 +125,7 @@ Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings&
     Series entry;
     entry.baseline = rival.baseline;
     entry.rival = rival.side;
+    entry.rival_check = rival.check;
     entry.on_failure = std::move(rival.on_failure);
     series_.push_back(std::move(entry));
   }
@@ -515,7 +516,9 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
     for (std::size_t set : chosen) {
       if (its.count(set) != 0) both.push_back(set);
     }
-    Guarded(series, [&] { Outputs(problem_, check_, values_, ops_.cuda()).Verify(series->rival, both, expected); });
+    Guarded(series, [&] {
+      Outputs(problem_, *series->rival_check, values_, ops_.cuda()).Verify(series->rival, both, expected);
+    });
   }
   const double spent = Since(begin);
   verify_spent_ += spent;

@@ -33,6 +33,7 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
 struct Rival {
   std::string baseline;  // "BASELINE_RIVAL"
   CandidateSide* side;
+  Check* check;  // its own: what it answers follows its kind, and its errors are not the candidate's
   // What its own side ends with is not the candidate's fault: the series becomes unavailable, the others go on.
   std::function<void(const Verdict& verdict)> on_failure;
 };
@@ -62,6 +63,7 @@ class Timing {
     std::string baseline;
     std::unique_ptr<ReferenceSide> reference;  // null where a rival stands
     CandidateSide* rival = nullptr;
+    Check* rival_check = nullptr;
     std::function<void(const Verdict& verdict)> on_failure;
     std::string unavailable;
     std::size_t calls = 1;                 // of one timed run of the other side

@@ -39,7 +39,7 @@ Values::Values(LoadedProblem& problem, DeviceOps& ops, Random& random, const std
     for (Leaf& leaf : own) {
       if (leaf.scalar) continue;
       char* at = block_->data() + set * stride_ + layout.places[next++].offset;
-      leaf.tensor = at::from_blob(at, leaf.tensor.sizes(), leaf.tensor.options());
+      leaf.tensor = at::from_blob(at, leaf.tensor.sizes(), leaf.tensor.strides(), leaf.tensor.options());
     }
     leaves_.push_back(std::move(own));
   }
@@ -196,12 +196,15 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
       at::mul_out(own[i].tensor, drawn[i].tensor, factors.unsqueeze(-1) * factors.unsqueeze(0));
       continue;
     }
-    at::Tensor to = own[i].tensor.view({-1}), from = drawn[i].tensor.reshape({-1}).contiguous();
-    if (from.numel() != to.numel() || from.scalar_type() != to.scalar_type() || from.device() != to.device()) {
+    if (drawn[i].tensor.sizes() != own[i].tensor.sizes() ||
+        drawn[i].tensor.scalar_type() != own[i].tensor.scalar_type() ||
+        drawn[i].tensor.device() != own[i].tensor.device()) {
       throw ProblemError(
           "get_inputs() gives tensors of other sizes or types on each call, so a candidate cannot be given memory for "
           "them; make them the same each time");
     }
+    const at::Tensor to = InMemoryOrder(own[i].tensor);
+    const at::Tensor from = InMemoryOrder(WithStrides(drawn[i].tensor, own[i].tensor.strides()));
     if (!Wide() && ops_.Vary(to.data_ptr(), from.data_ptr(), wire::FindDType(ShortType(to.scalar_type())).value(),
                              static_cast<std::size_t>(to.numel()), random_.Next())) {
       continue;

@@ -55,12 +55,34 @@ def in_double(model):
     return call
 
 
+def row_major(shape):
+    """The strides of a contiguous tensor, also where a size of 1 or 0 leaves others open."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_dense(tensor):
+    """Whether the elements fill their memory, each with a place of its own, in whatever order of dimensions."""
+    step = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.shape) if size != 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
 class Runner:
     def __init__(self, name, source, cuda, index):
         self.device = torch.device("cuda", index) if cuda else torch.device("cpu")
         self.cuda = cuda
         self.structure = None
         self.paths = None
+        self.keep_strides = True  # else draws are row-major
+        self.made_strides = []  # by get_inputs() in the last draw, for each leaf; None where row-major
+        self.first_strides = {}  # of the first draw that kept them, by position
         self.double_model = None
         self.compiled = None
         self.built_state = None
@@ -236,6 +258,7 @@ class Runner:
         if not isinstance(inputs, (list, tuple)):
             raise ProblemFailure(f"{self.label}: get_inputs() returns {type(inputs).__name__}; it must return a list", "")
         leaves, names = [], []
+        self.made_strides = []
         argument_names = self.argument_names()
         self.structure = [
             self._tree(value, argument_names[i] if i < len(argument_names) else f"input{i}", leaves, names)
@@ -243,6 +266,11 @@ class Runner:
         ]
         if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             raise ProblemFailure(f"{self.label}: get_inputs() makes no tensors, so there is nothing to compute on", "")
+        for position, leaf in enumerate(leaves):
+            made = leaf.stride() if isinstance(leaf, torch.Tensor) and leaf.stride() != row_major(leaf.shape) else None
+            self.made_strides.append(made)
+            if isinstance(leaf, torch.Tensor):
+                leaves[position] = self._laid_out(leaf, position)
         return leaves, names
 
     def _require_values(self, tensor, who):
@@ -258,7 +286,7 @@ class Runner:
         if isinstance(value, torch.Tensor):
             value = value.detach()
             self._require_values(value, "get_inputs()")
-            leaves.append(value.to(self.device).contiguous())
+            leaves.append(value)
             names.append(name)
             return len(leaves) - 1
         if isinstance(value, (bool, int, float)):
@@ -276,6 +304,24 @@ class Runner:
             return {"value": value}
         raise ProblemFailure(f"{self.label}: get_inputs() returns a {type(value).__name__}, which cannot be handed to "
                              "a candidate; tensors, numbers, strings, None, lists, tuples and dicts can", "")
+
+    def _laid_out(self, tensor, position):
+        """On the device, dense, with the strides that candidates' memory has: they are the same in every draw."""
+        # Only where it is so: bytes are copied from here on, and a lazy conjugate's are not its values.
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        strides = row_major(tensor.shape)
+        if self.keep_strides and tensor.numel() > 0:
+            if not is_dense(tensor):
+                tensor = tensor.clone(memory_format=torch.preserve_format)  # the order of dimensions is kept
+            shape, first = self.first_strides.setdefault(position, (tensor.shape, tensor.stride()))
+            strides = first if shape == tensor.shape else tensor.stride()
+        tensor = tensor.to(self.device)
+        if tensor.stride() == strides:
+            return tensor
+        if not self.keep_strides or tensor.numel() == 0:
+            return tensor.contiguous().as_strided(tensor.shape, strides)
+        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=self.device).copy_(tensor)
 
     def _arguments(self, structure, leaves):
         if isinstance(structure, int):

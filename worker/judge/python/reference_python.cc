@@ -157,15 +157,25 @@ class PythonReference : public Reference {
     can_compile_ = PyObject_IsTrue(Checked(PyObject_CallMethod(runner_.get(), "can_compile", nullptr)).get()) == 1;
   }
 
+  void KeepStrides(bool keep) override {
+    if (PyObject_SetAttrString(runner_.get(), "keep_strides", keep ? Py_True : Py_False) != 0) Raise();
+  }
+
   std::vector<Leaf> Draw(std::uint64_t seed) override {
     Object drawn = Checked(PyObject_CallMethod(runner_.get(), "draw", "K", static_cast<unsigned long long>(seed)));
     PyObject* list = PyTuple_GetItem(drawn.get(), 0);
     PyObject* names = PyTuple_GetItem(drawn.get(), 1);
+    const Object made = Checked(PyObject_GetAttrString(runner_.get(), "made_strides"));
     std::vector<Leaf> leaves;
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
       PyObject* item = PyList_GetItem(list, i);
       Leaf leaf;
       leaf.name = Text(PyList_GetItem(names, i));
+      if (PyObject* strides = PyList_GetItem(made.get(), i); PyTuple_Check(strides)) {
+        for (Py_ssize_t d = 0; d < PyTuple_Size(strides); ++d) {
+          leaf.made_strides.push_back(PyLong_AsLongLong(PyTuple_GetItem(strides, d)));
+        }
+      }
       if (PyBool_Check(item)) {
         leaf.scalar = true;
         leaf.dtype = "bool";
