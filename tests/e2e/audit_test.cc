@@ -25,19 +25,24 @@ std::string Manifest(const std::string& id, const std::string& more) {
          more;
 }
 
-// Every case of these classes is as it must be.
-void Audit(const std::vector<std::string>& classes, const char* group, int least) {
+// What `grove audit` with these arguments says; `stopped`: whether it succeeded.
+json AuditOf(const std::vector<std::string>& arguments, bool* stopped) {
   Scene scene;
-  std::vector<std::string> arguments{"audit", "--device", "cpu", "--json"};
-  for (const std::string& name : classes) {
-    arguments.push_back("--class");
-    arguments.push_back(name);
-  }
-  const Ended ended = scene.StartGrove(arguments)->Wait(kClasses);
+  std::vector<std::string> all{"audit", "--device", "cpu", "--json"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Ended ended = scene.StartGrove(all)->Wait(kClasses);
   const json document = json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
+  CAPTURE(ended.err.substr(ended.err.size() - std::min<size_t>(ended.err.size(), 500)));
   REQUIRE(document.is_object());
   INFO(document.value("error", json()).dump());
   REQUIRE(document.contains("cases"));  // otherwise it says why there are none
+  *stopped = ended.code == 0;
+  return document;
+}
+
+// The cases that are not as they must be, and what they came to.
+std::vector<std::pair<std::string, std::string>> MissedIn(const json& document) {
+  std::vector<std::pair<std::string, std::string>> all;
   for (const json& one : document["cases"]) {
     if (one["state"] == "good" || one["state"] == "other_device" || one["state"] == "known_miss") continue;
     // The case and what it came to stand first: reports are cut.
@@ -45,20 +50,39 @@ void Audit(const std::vector<std::string>& classes, const char* group, int least
     for (const json& attempt : one["attempts"]) {
       if (attempt["good"] != true) missed += "\n" + attempt.dump();
     }
-    CHECK(missed == "");
+    all.emplace_back(one["id"].get<std::string>(), missed);
   }
-  CAPTURE(ended.err.substr(ended.err.size() - std::min<size_t>(ended.err.size(), 500)));
-  CHECK(ended.code == 0);
-  CHECK(document[group]["cases"].get<int>() >= least);
+  return all;
 }
 
-// All classes but `timing`: that is for a machine that has nothing else to do (`grove audit`).
+// Every case of these classes is as it must be; what is not may be asked `again` so many times.
+void Audit(const std::vector<std::string>& classes, const char* group, int least, int again = 0) {
+  std::vector<std::string> arguments;
+  for (const std::string& name : classes) arguments.insert(arguments.end(), {"--class", name});
+  bool stopped = false;
+  const json document = AuditOf(arguments, &stopped);
+  CHECK(document[group]["cases"].get<int>() >= least);
+  auto missed = MissedIn(document);
+  while (!missed.empty() && again-- > 0) {
+    arguments.clear();
+    for (const auto& [id, what] : missed) arguments.insert(arguments.end(), {"--case", id});
+    missed = MissedIn(AuditOf(arguments, &stopped));
+  }
+  for (const auto& [id, what] : missed) CHECK(what == "");
+  CHECK(stopped);
+}
+
 TEST_CASE("Every known trick with results, kernels and builds is stopped on the CPU", "[audit][corpus]") {
   Audit({"semantics", "fake", "build"}, "exploits", 70);
 }
 
 TEST_CASE("Every known trick with the harness, the host and former results is stopped on the CPU", "[audit][corpus]") {
   Audit({"harness", "host", "replay"}, "exploits", 90);
+}
+
+// On a machine that has other things to do a time may not be told: what is stopped is stopped when it is asked again.
+TEST_CASE("Every known trick with time is stopped on the CPU", "[audit][corpus]") {
+  Audit({"timing"}, "exploits", 31, /*again=*/2);
 }
 
 TEST_CASE("No honest kernel of the corpus is rejected on the CPU", "[audit][corpus]") {

@@ -169,6 +169,10 @@ for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) f
         for honest in ("p * q", split):
             result = self.native(self.LONG_SUMS, self.LONG_SUMS_BODY % honest, QUICK)["result"]
             assert result["verdict"] == "VERDICT_CORRECT", (honest, result)
+        # Values that half precision holds stay such values (but for outliers).
+        short = model("        return a[0] @ a[1]", "[torch.randint(0, 500, (8, 16384)) / 512, torch.randint(0, 500, (16384, 8)) / 512]")
+        result = self.native(short, half, QUICK)["result"]
+        assert "errs one way" not in result["reason"], result
         # Where precision may be reduced, it may be so here.
         reduced = dict(QUICK, precision="PRECISION_POLICY_REDUCED")
         assert self.native(self.LONG_SUMS, half, reduced)["result"]["verdict"] == "VERDICT_CORRECT"
@@ -179,6 +183,20 @@ for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) f
         body = "float* z = (float*)args->outputs[1].data; for (int i = 0; i < 8; ++i) { float t = 0; for (int k = 0; k < 16384; ++k) { t += x[i * 16384 + k]; y[i * 16384 + k] = t; } z[i] = t / 16384; }"
         result = self.native(problem, body, QUICK)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_leaning_values_stay_where_the_reference_is_defined(self):
+        # A root of 1 - x * x where some x are 1; an index of x; a matrix that is definite by a little; probabilities up to 1.
+        problem = model("        return torch.sqrt(1 - a[0] * a[0]) * 2", "[torch.randn(64, 64).clamp(-1, 1)]")
+        result = self.native(problem, "for (long i = 0; i < n; ++i) { const float v = 1 - x[i] * x[i]; y[i] = 2 * sqrtf(v > 0 ? v : 0); }", QUICK)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        table = model("        return a[1][(a[0] * 4095).long()]", "[(2 * torch.rand(512)).clamp(0, 1), torch.randn(4096)]")
+        body = "const float* t = (const float*)args->inputs[1].data; for (long i = 0; i < 512; ++i) y[i] = t[(long)(x[i] * 4095)];"
+        given = self.native(table, body, QUICK)
+        assert given["type"] == "result" and given["result"]["verdict"] == "VERDICT_CORRECT", given
+        definite = model("        return torch.linalg.cholesky(a[0] @ a[0].t() + 0.01 * torch.eye(64)) * 0", "[torch.randn(64, 32) * 8]")
+        for _ in range(3):
+            answer = self.native(definite, "memset(y, 0, n * 4);", QUICK)
+            assert answer["type"] == "result" and answer["result"]["verdict"] == "VERDICT_CORRECT", answer
 
     def test_lower_precision_in_long_sums_after_the_check_is_found(self):
         after = self.LONG_SUMS_BODY % "(calls > 14 ? cut(p, 10) * cut(q, 10) : p * q)"

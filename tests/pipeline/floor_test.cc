@@ -190,14 +190,14 @@ TEST_CASE("The fraction is of the floor, for correct and timed results alone", "
   v1::EvaluationResult result;
   *result.mutable_device() = Device();
   result.set_verdict(v1::VERDICT_CORRECT);
-  AddFloor(Matmul(), {}, &result);
+  AddFloor(Matmul(), {}, /*native=*/true, &result);
   CHECK_FALSE(result.has_floor());
   result.mutable_timing()->add_baselines()->set_candidate_median_seconds(1e-6);
-  AddFloor(Matmul(), {}, &result);
+  AddFloor(Matmul(), {}, /*native=*/true, &result);
   CHECK(result.floor().fraction() == Approx(result.floor().seconds() / 1e-6));
   result.set_verdict(v1::VERDICT_WRONG);
   result.clear_floor();
-  AddFloor(Matmul(), {}, &result);
+  AddFloor(Matmul(), {}, /*native=*/true, &result);
   CHECK_FALSE(result.has_floor());
 }
 
@@ -215,18 +215,18 @@ TEST_CASE("A time below the floor is said to be doubtful, one below writing the 
     result.set_verdict(v1::VERDICT_CORRECT);
     result.mutable_timing()->set_calls_per_sample(100);
     result.mutable_timing()->add_baselines()->set_candidate_median_seconds(seconds);
-    AddFloor(problem, {}, &result);
+    AddFloor(problem, {}, /*native=*/true, &result);
     return result;
   };
   CHECK(judged(2.1 * written, 1 << 20).floor().source().find("not true") == std::string::npos);
   const v1::EvaluationResult doubtful = judged(1.2 * written, 1 << 20);
   CHECK(doubtful.verdict() == v1::VERDICT_CORRECT);
   CHECK(doubtful.floor().source().find("or the time is not true") != std::string::npos);
-  const v1::EvaluationResult impossible = judged(0.5 * written, 1 << 20);
+  const v1::EvaluationResult impossible = judged(0.3 * written, 1 << 20);
   CHECK(impossible.verdict() == v1::VERDICT_UNMEASURABLE);
   CHECK(impossible.fault().evidence().find("writing its outputs alone") != std::string::npos);
   // What a cache holds needs not be in memory.
-  CHECK(judged(0.5 * written, 1 << 28).verdict() == v1::VERDICT_CORRECT);
+  CHECK(judged(0.3 * written, 1 << 28).verdict() == v1::VERDICT_CORRECT);
 }
 
 }  // namespace

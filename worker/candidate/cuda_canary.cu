@@ -66,8 +66,8 @@ __global__ void CheckProducts([[maybe_unused]] unsigned int* wrong) {
 #if __CUDA_ARCH__ >= 700
   namespace wmma = nvcuda::wmma;
   constexpr int kSide = 16, kRounds = 64;
-  __shared__ __half a[kSide * kSide], b[kSide * kSide];
-  __shared__ float c[kSide * kSide];
+  __shared__ alignas(32) __half a[kSide * kSide], b[kSide * kSide];  // as load_matrix_sync has it
+  __shared__ alignas(32) float c[kSide * kSide];
   for (int round = 0; round < kRounds; ++round) {
     const std::uint32_t seed = (blockIdx.x * kRounds + round) * kFactor + kSummand;
     const auto left = [&](int i) { return static_cast<int>(((seed + i) * kFactor) >> 28); };        // 0 to 15

@@ -452,12 +452,15 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     reference_.SelectShapeSet(set);
     slot->leaves.clear();  // the last draw's memory serves the next
     std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
-    const bool leans = trial == leaning && Leans(*slot, &leaves);
     // A float64 evaluation that is slow is done for the first trial alone: its noise figures serve the others.
     const bool first = trial <= static_cast<int>(sets);
     // Indices that rounding decides are few and other ones in each draw: there every draw says how many.
-    Expected expected = expecting_.Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
-    slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
+    Expected expected;
+    const bool leans = trial == leaning && Leans(*slot, &leaves, &expected);
+    if (!leans) {
+      expected = expecting_.Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
+      slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
+    }
     given_finite_ = given_finite_ && AllFinite(expected.plain);
     reference_.SelectShapeSet(0);
     arena->Fill(slot, std::move(leaves));
@@ -500,11 +503,24 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
 
 // Not where an output is of an exact type: values in which fewer bits differ are equal more often. Without float64 what
 // a reference in reduced precision does to them could not be told from what the candidate does.
-bool Check::Leans(const Slot& slot, std::vector<Leaf>* leaves) {
+bool Check::Leans(const Slot& slot, std::vector<Leaf>* leaves, Expected* expected) {
   if (!expecting_.has_high() || settings_.reduced > 0 || HasExact(slot)) return false;
-  const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, leaves);
-  if (made.skipped.empty()) current_->how = made.how;
-  return made.skipped.empty();
+  std::vector<Leaf> moved = *leaves;
+  try {
+    const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, &moved);
+    if (!made.skipped.empty()) return false;
+    Expected there = expecting_.Compute(moved, problem_.double_seconds < 0.5);
+    slot.MustFit(there.plain);
+    // Values that nearly leave what the reference is defined for are of no use beyond it.
+    if (given_finite_ && !AllFinite(there.plain)) return false;
+    *expected = std::move(there);
+    *leaves = std::move(moved);
+    current_->how = made.how;
+    return true;
+  } catch (const std::exception& error) {
+    if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
+    return false;  // the reference refuses them
+  }
 }
 
 // Lower precision averages out on the problem's values, so that of the draws beyond the check the leaning one must be.

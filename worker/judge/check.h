@@ -89,8 +89,8 @@ class Check {
   template <typename Work>
   void OnOthers(Distribution distribution, const Work& work);
   bool LongSums() const;
-  // Moves the values of a draw of GIVEN, where that says something (kLeaning).
-  bool Leans(const Slot& slot, std::vector<Leaf>* leaves);
+  // Moves the values of a draw of GIVEN (kLeaning) and computes what is expected of them, where that says something.
+  bool Leans(const Slot& slot, std::vector<Leaf>* leaves, Expected* expected);
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
   void MakeRoom();
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.

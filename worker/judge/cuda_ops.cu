@@ -383,8 +383,11 @@ class CudaOps : public DeviceOps {
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
   void Rest(int processor) override {
     // Lines that somebody asked to persist would survive Flush.
-    if (properties_.persistingL2CacheMaxSize > 0) {
-      Check(cudaCtxResetPersistingL2Cache(), "cudaCtxResetPersistingL2Cache");
+    const cudaError_t reset = cudaCtxResetPersistingL2Cache();
+    if (reset == cudaErrorNotSupported) {  // then nobody can ask for it either
+      cudaGetLastError();
+    } else {
+      Check(reset, "cudaCtxResetPersistingL2Cache");
     }
     awake_.Begin(processor);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -55,15 +55,22 @@ double Spacing(at::ScalarType type) {  // of numbers at 1
 }
 
 // Sets the three bits behind the ten of a fraction that half precision and TF32 keep (of float64: behind the 23 that
-// float32 keeps) to 011: what they round off is then 0.38 to 0.5 of their spacing. The bits behind stay as they are.
+// float32 keeps) to 011: what they round off is then 0.38 to 0.5 of their spacing. The bits behind stay as they are,
+// and so do values that have none of them: a program may know that shorter types hold them.
 at::Tensor Lean(const at::Tensor& value) {
   if (value.is_complex()) return at::view_as_complex(Lean(at::view_as_real(value)).contiguous());
   const bool wide = value.scalar_type() == at::kDouble;
-  const int kept = wide ? 52 - 23 : 23 - 10;
-  const std::int64_t mask = std::int64_t{7} << (kept - 3), bits = std::int64_t{3} << (kept - 3);
+  const int beyond = wide ? 52 - 23 : 23 - 10;
+  const std::int64_t mask = std::int64_t{7} << (beyond - 3), bits = std::int64_t{3} << (beyond - 3);
   const at::Tensor words = value.contiguous().view(wide ? at::kLong : at::kInt);
+  if (True(words.bitwise_and((std::int64_t{1} << beyond) - 1).eq(0).all())) return value;
   const at::Tensor moved = words.bitwise_and(~mask).bitwise_or(bits).view(value.scalar_type());
-  return at::where(value.abs().lt(TinyNormal(value.scalar_type())), value, moved);  // zeros among them
+  // Zeros, and what would go beyond the others: values may end where something does (probabilities at 1).
+  const at::Tensor kept = value.abs()
+                              .lt(TinyNormal(value.scalar_type()))
+                              .logical_or(moved.gt(value.max()))
+                              .logical_or(moved.lt(value.min()));
+  return at::where(kept, value, moved);
 }
 
 // Of values that are finite; what holds for all rows holds for some of them.

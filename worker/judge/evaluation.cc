@@ -154,7 +154,11 @@ class Evaluator {
   bool LeftNoRoom(const Verdict& verdict) const {
     if (verdict.verdict != "VERDICT_CRASHED" || memory_ == nullptr || memory_->limit() <= 0) return false;
     if (verdict.reason.find("out of memory") == std::string::npos) return false;
-    return static_cast<double>(ops_.free_bytes()) + memory_->Held() < memory_->limit();
+    try {
+      return static_cast<double>(ops_.free_bytes()) + memory_->Held() < memory_->limit();
+    } catch (const std::exception&) {  // the device does not answer: as it was found
+      return false;
+    }
   }
 
   void Prepare() {

@@ -28,7 +28,7 @@ constexpr unsigned long long kSlowdowns = 0x8 | 0x20 | 0x40 | 0x80;
 
 // nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t.
 constexpr int kSmClock = 1, kMemoryClock = 2, kGpuSensor = 0;
-constexpr int kNotSupported = 3;  // nvmlReturn_t
+constexpr int kGpuIsLost = 15;  // nvmlReturn_t
 
 using Device = void*;
 
@@ -74,8 +74,8 @@ struct GpuWatch::State {
       reading.at = Clock::now();
       unsigned value = 0;
       const int code = clock(device, kSmClock, &value);
-      // A GPU that is lost is no GPU that stands still.
-      if (code != 0 && code != kNotSupported) return Fail("NVML gave error " + std::to_string(code) + " for the clock");
+      // A GPU that is lost is no GPU that stands still. What is not to be had otherwise is left out.
+      if (code == kGpuIsLost) return Fail("NVML gave error " + std::to_string(code) + " for the clock");
       if (code == 0) reading.sm_mhz = value;
       if (clock(device, kMemoryClock, &value) == 0) reading.memory_mhz = value;
       if (temperature && temperature(device, kGpuSensor, &value) == 0) reading.celsius = value;

@@ -167,10 +167,12 @@ void Timing::WaitForIdle() {
     if (seconds <= allowed) return;
   }
   char text[300];
-  std::snprintf(text, sizeof text,
-                "the GPU has other work while the candidate is held: an empty kernel takes %.3g s, and took %.3g s "
-                "when timing began; either the candidate leaves work running, or another process uses this GPU",
-                seconds, quiet_);
+  std::snprintf(
+      text, sizeof text,
+      "the GPU has other work while the candidate is held: an empty kernel takes %.3g s, and took %.3g s "
+      "when timing began; either the candidate leaves work running, or another process uses this GPU, or it is "
+      "shared in turns",
+      seconds, quiet_);
   throw Verdict{"VERDICT_UNMEASURABLE", text, {}};
 }
 

@@ -34,7 +34,8 @@ WorkCount CountWork(const v1::ProblemDescription& problem);
 v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced);
 
 // The floor of a finished evaluation and the fraction of it that the candidate reaches; nothing where there is none.
-void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions& options,
+// A time of a native candidate in which its outputs alone could not be written makes the result UNMEASURABLE.
+void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions& options, bool native,
               v1::EvaluationResult* result);
 
 }  // namespace grove::worker

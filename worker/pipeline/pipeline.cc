@@ -1108,13 +1108,14 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   };
   // At the beginning of the timing and at its end, while the judge and the candidate still hold the device; also where
   // there was none, for others may be why.
-  bool timed = false;
+  bool looked = false;
   std::optional<int> foreign;
   const auto look_for_others = [&] {
     if (const std::optional<int> now = health_->ForeignProcesses()) foreign = std::max(foreign.value_or(0), *now);
   };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
-    if (name == "time" && !std::exchange(timed, true)) look_for_others();
+    // Before timing: NVML takes a moment.
+    if (!options.skip_timing() && !std::exchange(looked, true)) look_for_others();
     if (name != stage) {
       stage = name;
       stage_begin = SteadyNow();
@@ -1246,7 +1247,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
           result->clear_timing();
         }
       }
-      AddFloor(judge->description, options, &*result);
+      AddFloor(judge->description, options, /*native=*/!python, &*result);
       const v1::Verdict verdict = result->verdict();
       const auto is_fault = [](v1::Verdict one) {
         return one == v1::VERDICT_CRASHED || one == v1::VERDICT_TIMED_OUT || one == v1::VERDICT_LIMIT_EXCEEDED;
