@@ -669,6 +669,12 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
                      "        self.one, self.two = torch.nn.Linear(9, 9), torch.nn.Linear(9, 9)\n        self.two.weight = self.one.weight\n")
         assert "redundant" not in self.findings(tied), self.findings(tied)
 
+    def test_a_problem_with_a_constant_input_or_nothing_to_compute_is_told(self):
+        found = self.findings(model("        return a[0] * a[1]", "[torch.randn(9, 9), torch.full((9, 9), 0.5)]"))
+        assert found["constant-input"]["serious"] is False and "input" in found["constant-input"]["what"], found
+        found = self.findings(model("        return a[0] * 2, a[0][:0]", "[torch.randn(9, 9)]"))
+        assert found["empty-output"]["serious"] is True, found
+
     def test_a_problem_may_begin_with_a_byte_order_mark(self):
         assert "constant-output" not in self.findings("\ufeff" + model("        return torch.relu(a[0])", "[torch.randn(9, 9)]"))
 

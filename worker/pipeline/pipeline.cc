@@ -1106,15 +1106,15 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     }
     return code.watched.has_value() && SeenEnough(*code.watched);
   };
-  // At the beginning of the timing and at its end, while the judge and the candidate still hold the device; also where
-  // there was none, for others may be why.
+  // At the beginning and at the end, while the judge and the candidate hold the device; also where nothing was timed,
+  // for others may be why.
   bool looked = false;
   std::optional<int> foreign;
   const auto look_for_others = [&] {
     if (const std::optional<int> now = health_->ForeignProcesses()) foreign = std::max(foreign.value_or(0), *now);
   };
   const auto on_progress = [&](const std::string& name, const std::string& detail) {
-    // Before timing: NVML takes a moment.
+    // Long before timing: NVML takes a moment.
     if (!options.skip_timing() && !std::exchange(looked, true)) look_for_others();
     if (name != stage) {
       stage = name;
