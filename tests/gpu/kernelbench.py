@@ -42,13 +42,15 @@ def classify(result):
 
 
 def evaluate(grove, env, device, path, folder):
-    """One row of the table: the problem of `path` with itself as the candidate."""
+    """One row of the table: the problem of `path` with itself as the candidate. None when it was interrupted."""
     candidate = pathlib.Path(folder, f"{path.parent.name}_{path.name}")
     candidate.write_text(as_candidate(path.read_text()))
     start = time.monotonic()
     try:
         run = subprocess.run([grove, "eval", str(path), str(candidate), "--device", device, "--json", "--trials", "2", "--max-time", "1"],
                              capture_output=True, text=True, env=env, timeout=300)
+        if run.returncode == 130:
+            return None
         document = json.loads(run.stdout)
         results = document.get("results") or []
         result = results[0].get("result") or {} if results else {}
@@ -110,6 +112,8 @@ def main():
                     return
                 path = waiting.pop(0)
             row = evaluate(grove, env, args.device, path, data)
+            if row is None:
+                return
             with lock:
                 done[row["problem"]] = row
                 rows.write(json.dumps(row) + "\n")
@@ -119,10 +123,14 @@ def main():
 
     try:
         with open(journal, "a") as rows, concurrent.futures.ThreadPoolExecutor(args.clients) as clients:
-            for client in [clients.submit(work, rows) for _ in range(args.clients)]:
-                client.result()
+            try:
+                for client in [clients.submit(work, rows) for _ in range(args.clients)]:
+                    client.result()
+            except BaseException:
+                waiting.clear()  # what is in hand ends, and nothing else begins
+                raise
         if waiting:
-            print(f"stopped after {args.seconds:.0f} s with {len(waiting)} problems left; run again to continue")
+            print(f"stopped with {len(waiting)} problems left; run again to continue")
     finally:
         up.send_signal(signal.SIGINT)
         try:
