@@ -472,7 +472,9 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     first_claims_.push_back(reply.claims[0]);
     verify_rule_.leaning = leans;
     // What leaning values show of rounding is no measure for others.
+    std::vector<ReferenceNoise> noise = noise_;
     VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/leans);
+    if (leans) noise_ = std::move(noise);
     if (leans && set == 0) usable_.push_back({Distribution::kGiven, kLeaning});
     verify_rule_ = rule_;
     current_->how.clear();
