@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -610,6 +611,28 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
     def test_held_out_shapes_are_not_told(self):
         description = self.judge(self.TOML, "PROBLEM_FORMAT_NATIVE")[1]
         assert "17" not in str(description["inputs"]) + str(description["outputs"]) + str(description["graph"]), description
+
+    def test_held_out_shapes_are_not_told_by_a_candidate_that_has_seen_them(self):
+        problem = self.TOML.replace("[3, 17]", "[31, 17]")
+        def run(line):
+            body = "#include <stdexcept>\n" + judge_test.kernel(line + self.SOFTMAX)
+            return self.native(problem, body, whole=True, format="PROBLEM_FORMAT_NATIVE")
+        at = "if (args->inputs[0].shape[0] == 31) "
+        for line, verdict in (
+                # In its words, as its result, by the figures of a wrong output, and in later words.
+                (at + "throw std::runtime_error(\"no kernel for 31 x 17\");", "VERDICT_CRASHED"),
+                (at + "return 3117;", "VERDICT_CRASHED"),
+                (at + "{ y[0] = 3117; return 0; }", "VERDICT_WRONG"),
+                ("static long seen = 0, calls = 0; " + at + "seen = 3117; if (seen && ++calls > 2) throw std::runtime_error(\"3117\");",
+                 "VERDICT_CRASHED")):
+            frame = run(line)
+            result = frame["result"]
+            assert result["verdict"] == verdict and frame["quiet"], (line, frame)
+            told = str({key: value for key, value in result.items() if key not in ("stages", "device")})
+            assert not re.search(r"(?<![\d.])(17|31|527|3117)(?![\d.])", told) and "held out" in told, (line, told)
+        # Before it has seen any it speaks for itself.
+        frame = run("throw std::runtime_error(\"not today\");")
+        assert "not today" in frame["result"]["reason"] and not frame["quiet"], frame
 
     # ------------------------------------------------------------------------------------------------- problems judged
     def test_a_sound_problem_has_no_findings_but_its_size(self):

@@ -67,7 +67,7 @@ struct Bench {
       const std::function<bool()>& cancelled = [] { return false; }) {
     KernelProfiler profiler(config, Write(script), "sm_90");
     return profiler.Run(
-        false, limits, [](PreparedCandidate*) { return absl::OkStatus(); }, drive, cancelled);
+        false, limits, [](StartedProcess*) { return absl::OkStatus(); }, drive, cancelled);
   }
   testing::TempFolder folder;
   v1::Limits limits = sandbox::DefaultLimits(v1::DEVICE_KIND_CPU);
@@ -131,7 +131,7 @@ TEST_CASE("Why there is no profile is said, with what to do", "[profile]") {
   SECTION("no profiler") {
     KernelProfiler profiler(bench.config, "/nowhere/ncu", "sm_90");
     const auto outcome = profiler.Run(
-        false, bench.limits, [](PreparedCandidate*) { return absl::OkStatus(); }, Converse, [] { return false; });
+        false, bench.limits, [](StartedProcess*) { return absl::OkStatus(); }, Converse, [] { return false; });
     CHECK_THAT(outcome.unavailable, Catch::Contains("/nowhere/ncu") && Catch::Contains("--ncu"));
     CHECK(!outcome.ending.has_value());
   }
@@ -228,8 +228,8 @@ std::string Profiled(Bench& bench, JudgeProcess& judge, bool python, const std::
   KernelProfiler profiler(bench.config, bench.Write(Script(kTable)), "sm_90");
   *outcome = profiler.Run(
       python, bench.limits,
-      [&](PreparedCandidate* prepared) -> absl::Status {
-        const auto error = prepared->judge_end.Send(program, fds);
+      [&](StartedProcess* prepared) -> absl::Status {
+        const auto error = prepared->channel.Send(program, fds);
         return error ? absl::InternalError(*error) : absl::OkStatus();
       },
       [&](JudgeProcess::Contestant contestant, double seconds) -> absl::Status {

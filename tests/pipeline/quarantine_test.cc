@@ -1,4 +1,6 @@
 // A device that is not well, through the whole pipeline: no verdict comes from it, it says so, and it comes back.
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -6,10 +8,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <thread>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
@@ -58,6 +62,7 @@ class Ward {
     probes.now = [this] { return absl::Now() + absl::Seconds(ahead.load()); };
     probes.sleep = [](absl::Duration) {};
     options.health_probes = probes;
+    options.slow_death = absl::Seconds(2);
     auto started = Pipeline::Start(
         options,
         [this](const v1::WorkerProgress& progress) {
@@ -81,6 +86,10 @@ class Ward {
   }
 
   v1::WorkResult Evaluate(const std::string& file, bool timed = false) {
+    return Await(SubmitSource(Testcase(file), timed));
+  }
+  // The work's name.
+  std::string SubmitSource(const std::string& source, bool timed = false) {
     static int next = 0;
     v1::Assignment assignment;
     assignment.mutable_lease()->set_work(absl::StrCat("work-", next++));
@@ -90,11 +99,14 @@ class Ward {
     work.mutable_problem()->set_format(v1::PROBLEM_FORMAT_KERNELBENCH);
     work.mutable_problem()->set_source(Testcase("relu.py"));
     work.mutable_candidate()->set_format(v1::CANDIDATE_FORMAT_CPP);
-    work.mutable_candidate()->set_source(Testcase(file));
+    work.mutable_candidate()->set_source(source);
     work.mutable_options()->set_trials(1);
     work.mutable_options()->set_skip_timing(!timed);
     const std::string id = assignment.lease().work();
     pipeline_->Submit(std::move(assignment));
+    return id;
+  }
+  v1::WorkResult Await(const std::string& id) {
     std::unique_lock<std::mutex> lock(mutex_);
     REQUIRE(changed_.wait_for(lock, std::chrono::seconds(200), [&] { return results_.count(id) > 0; }));
     last_state = states_[id];
@@ -199,6 +211,68 @@ TEST_CASE("An error that the device reports is no verdict, one of the applicatio
   // A notice is counted and disturbs nobody.
   ward.Report(63);
   CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+}
+
+// A process below this one, by its name.
+pid_t Find(const std::string& name, std::chrono::seconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "comm");
+      int pid = 0;
+      if (std::string comm; file >> comm && comm == name && absl::SimpleAtoi(entry.path().filename().string(), &pid)) {
+        return pid;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return -1;
+}
+
+TEST_CASE("A candidate that cannot be killed takes its device out of use until it is gone", "[pipeline][health]") {
+  // Its child cannot end before a tracer of ours has let go of it: nothing that SIGKILL could do.
+  const std::string name = absl::StrCat("stuck-", getpid() % 100000);
+  const std::string source = absl::StrCat(R"(#include <grove/kernel.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+extern "C" int grove_kernel(const grove_args*) {
+  if (fork() == 0) {
+    prctl(PR_SET_NAME, ")",
+                                          name, R"(");
+    for (;;) pause();
+  }
+  sleep(5);
+  _exit(3);
+}
+)");
+  Ward ward;
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  const std::string work = ward.SubmitSource(source);
+  const pid_t child = Find(name, std::chrono::seconds(60));
+  REQUIRE(child > 0);
+  if (ptrace(PTRACE_SEIZE, child, nullptr, nullptr) != 0) {
+    WARN("skipped: processes may not be traced here");
+    return;
+  }
+  const v1::WorkResult stuck = ward.Await(work);
+  INFO(stuck.DebugString());
+  CHECK(stuck.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  CHECK_THAT(stuck.infrastructure_failure(), Catch::Contains("did not die after SIGKILL"));
+  CHECK(ward.last_state == "quarantined");
+  // As long as it is there the canary alone does not help.
+  ward.ahead = 3600;
+  const v1::WorkResult next = ward.Evaluate("relu.cpp");
+  CHECK(next.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  int status = 0;
+  CHECK(waitpid(child, &status, __WALL) == child);  // the tracer lets go
+  v1::WorkResult after;
+  for (int tries = 0; tries < 100 && !after.has_evaluation(); ++tries) {
+    ward.ahead += 3600;
+    after = ward.Evaluate("relu.cpp");
+  }
+  CHECK(after.evaluation().verdict() == v1::VERDICT_CORRECT);
+  CHECK(ward.last_state != "quarantined");
+  CHECK(ward.Stats().health_counts.quarantines == 1);
 }
 
 TEST_CASE("Processes of others on the device are in a timed result, and counted", "[pipeline][health]") {

@@ -39,7 +39,7 @@ TEST_CASE("A limit names itself in the verdict", "[verdict]") {
   ending.limit_set = 100;
   ending.limit_reached = 120;
   v1::EvaluationResult result = Crashed();
-  MergeEnding(ending, true, &result);
+  MergeEnding(ending, true, false, &result);
   CHECK(result.verdict() == v1::VERDICT_LIMIT_EXCEEDED);
   CHECK(result.fault().limit() == "memory_bytes");
   CHECK(result.fault().limit_set() == 100);
@@ -47,7 +47,7 @@ TEST_CASE("A limit names itself in the verdict", "[verdict]") {
   CHECK(result.fault().stage() == "check");
   ending.limit = "run_wall_seconds";
   result = Crashed();
-  MergeEnding(ending, true, &result);
+  MergeEnding(ending, true, false, &result);
   CHECK(result.verdict() == v1::VERDICT_TIMED_OUT);
 }
 
@@ -56,13 +56,13 @@ TEST_CASE("A signal and an exit code are named", "[verdict]") {
   ending.kind = Ending::Kind::kSignaled;
   ending.signal = 11;
   v1::EvaluationResult result = Crashed();
-  MergeEnding(ending, true, &result);
+  MergeEnding(ending, true, false, &result);
   CHECK(result.fault().signal_name() == "SIGSEGV");
   CHECK_THAT(result.reason(), Catch::Contains("SIGSEGV during check"));
   ending.kind = Ending::Kind::kExited;
   ending.exit_code = 3;
   result = Crashed();
-  MergeEnding(ending, true, &result);
+  MergeEnding(ending, true, false, &result);
   CHECK(result.fault().exit_code() == 3);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("A verdict that the judge reached is not changed by our own kill", "[v
     v1::EvaluationResult result;
     result.set_verdict(verdict);
     result.set_reason("as judged");
-    MergeEnding(ending, false, &result);
+    MergeEnding(ending, false, false, &result);
     CHECK(result.verdict() == verdict);
     CHECK(result.reason() == "as judged");
   }
@@ -90,9 +90,14 @@ TEST_CASE("Text from a sandbox is cut and repaired to UTF-8", "[verdict]") {
   ending.kind = Ending::Kind::kSignaled;
   ending.signal = 6;
   ending.err = std::string(100000, 'x') + "\xFFtail";
-  MergeEnding(ending, true, &result);
+  MergeEnding(ending, true, false, &result);
   CHECK(result.fault().stderr_tail().size() <= 8192);
   CHECK_THAT(result.fault().stderr_tail(), Catch::EndsWith("?tail"));
+  // Who has run shapes that are held out is not passed on.
+  v1::EvaluationResult quiet = Crashed();
+  MergeEnding(ending, true, true, &quiet);
+  CHECK(quiet.verdict() == v1::VERDICT_CRASHED);
+  CHECK(quiet.fault().stderr_tail() == "");
 }
 
 }  // namespace

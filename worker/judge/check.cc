@@ -194,7 +194,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   std::vector<json> outputs;
   std::string failure, undecided;  // an output that is surely wrong decides, whatever others may be
   bool excused = false;
-  if (settings_.python_candidate) CheckTypes(conversation, reply, expected, &outputs, &failure);
+  if (settings_.python_candidate) CheckTypes(conversation, reply, expected, held_out, &outputs, &failure);
   if (failure.empty() && !arena->OutputGuardsIntact(slot)) {
     failure = "the candidate wrote outside of its output";
   }
@@ -231,7 +231,9 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       if (compared.noise.known) noise_[i] = compared.noise;
       excused = excused || compared.excused;
       outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
-      if (!rule.leaning) current_->error = std::max(current_->error, compared.scaled_error);
+      // What a wrong kernel wrote is not told where the shape is not.
+      const bool told = !held_out || compared.ok;
+      if (!rule.leaning && told) current_->error = std::max(current_->error, compared.scaled_error);
       if (given) {
         given_rms_.resize(got.size(), 0);
         given_rms_[i] = std::max(given_rms_[i], compared.rms);
@@ -243,7 +245,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
         figures_.also_scaled =
             figures_.also_scaled && compared.passes_scaled && !(compared.scaled_error > compared.scaled_same);
         figures_.worst_allowed = std::max(figures_.worst_allowed, compared.scaled_allowed);
-        figures_.error_found = std::max(figures_.error_found, compared.scaled_error);
+        if (told) figures_.error_found = std::max(figures_.error_found, compared.scaled_error);
         figures_.error_same = std::max(figures_.error_same, compared.scaled_same);
         figures_.condition = std::max(figures_.condition, compared.noise.condition);
         figures_.reference_noise = std::max(figures_.reference_noise, compared.noise.rms);
@@ -325,7 +327,7 @@ void Check::KeepWorst(const std::vector<json>& outputs) {
   }
 }
 
-void Check::CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected,
+void Check::CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected, bool held_out,
                        std::vector<json>* outputs, std::string* failure) const {
   if (!reply.outputs.is_array()) throw conversation.Protocol("\"done\" without its outputs");
   const std::string device = ops_.cuda() ? "cuda" : "cpu";
@@ -342,10 +344,19 @@ void Check::CheckTypes(const Conversation& conversation, const Reply& reply, con
       where = *place;
     }
     const std::string wanted = TypeText(expected.plain[i]);
+    const bool scalar = where == "scalar" && expected.plain[i].dim() == 0;
+    const bool fits = got == wanted && (where == device || scalar);
+    if (held_out) {
+      const std::string type = ShortType(expected.plain[i].scalar_type()) + kHidden;
+      outputs->push_back({{"index", i}, {"path", Path(i)}, {"expected_type", type}});
+      if (failure->empty() && !fits) {
+        *failure = Output(i, expected.plain.size()) + " has another type, shape or place than the reference's, " + type;
+      }
+      continue;
+    }
     json description{
         {"index", i}, {"path", Path(i)}, {"expected_type", wanted}, {"elements", expected.plain[i].numel()}};
-    const bool scalar = where == "scalar" && expected.plain[i].dim() == 0;
-    if (got != wanted || (where != device && !scalar)) {
+    if (!fits) {
       const std::string on = where != device && where != "scalar" && !where.empty() ? " on " + where : "";
       description["got_type"] = got + on;
       description["mismatched"] = expected.plain[i].numel();
@@ -357,8 +368,8 @@ void Check::CheckTypes(const Conversation& conversation, const Reply& reply, con
     outputs->push_back(description);
   }
   if (failure->empty() && reply.outputs.size() > expected.plain.size()) {
-    *failure = "the candidate returns " + std::to_string(reply.outputs.size()) + " outputs, and the reference " +
-               std::to_string(expected.plain.size());
+    *failure = "the candidate returns " + (held_out ? "more" : std::to_string(reply.outputs.size())) +
+               " outputs, and the reference " + std::to_string(expected.plain.size());
   }
 }
 
@@ -369,16 +380,22 @@ std::string Check::Output(std::size_t i, std::size_t count) const {
 }
 
 json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool held_out) const {
+  // What a wrong kernel writes may be the shape, and every figure of it tells what it wrote.
+  if (held_out) {
+    return {{"index", i},         {"path", Path(i)},  {"expected_type", ShortType(expected.scalar_type()) + kHidden},
+            {"elements", 0},      {"mismatched", 0},  {"max_abs_error", 0},
+            {"max_rel_error", 0}, {"scaled_error", 0}};
+  }
   json output{{"index", i},
               {"path", Path(i)},
-              {"expected_type", held_out ? ShortType(expected.scalar_type()) + kHidden : TypeText(expected)},
-              {"elements", held_out ? 0 : compared.elements},
-              {"mismatched", held_out ? 0 : compared.mismatched},
+              {"expected_type", TypeText(expected)},
+              {"elements", compared.elements},
+              {"mismatched", compared.mismatched},
               {"max_abs_error", Number(compared.max_abs_error)},
               {"max_rel_error", Number(compared.max_rel_error)},
               {"scaled_error", Number(compared.scaled_error)}};
   if (compared.worst >= 0) {
-    output["worst"] = {{"index", held_out ? json::array() : json(Unravel(compared.worst, expected.sizes().vec()))},
+    output["worst"] = {{"index", Unravel(compared.worst, expected.sizes().vec())},
                        {"expected", Number(compared.expected)},
                        {"got", Number(compared.got)},
                        {"error", Number(compared.error)},
@@ -389,20 +406,18 @@ json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison
 
 std::string Check::Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
                            const Comparison& compared, int trial, bool held_out) const {
-  // How many elements there are, and where the worst stands, would tell the shape.
-  std::string text = Output(i, count) + " (" +
-                     (held_out ? ShortType(expected.scalar_type()) + kHidden : TypeText(expected)) +
-                     ") is wrong in trial " + std::to_string(trial) + ": " + compared.why;
-  if (!held_out) {
-    text += "; " + std::to_string(compared.mismatched) + " of " + std::to_string(compared.elements) + " elements";
-  }
+  const std::string in = " is wrong in trial " + std::to_string(trial);
+  // How many elements there are, and where the worst stands, would tell the shape; so may what was written.
+  if (held_out) return Output(i, count) + " (" + ShortType(expected.scalar_type()) + kHidden + ")" + in;
+  std::string text = Output(i, count) + " (" + TypeText(expected) + ")" + in + ": " + compared.why + "; " +
+                     std::to_string(compared.mismatched) + " of " + std::to_string(compared.elements) + " elements";
   if (compared.worst >= 0) {
-    const std::string at = held_out ? "" : " at " + json(Unravel(compared.worst, expected.sizes().vec())).dump();
+    const std::string at = json(Unravel(compared.worst, expected.sizes().vec())).dump();
     char figures[200];
-    std::snprintf(figures, sizeof figures, ", worst%s: expected %.9g, got %.9g", at.c_str(), compared.expected,
+    std::snprintf(figures, sizeof figures, ", worst at %s: expected %.9g, got %.9g", at.c_str(), compared.expected,
                   compared.got);
     text += figures;
-    if (std::isnan(compared.got) && compared.mismatched > 0 && !held_out) text += Unwritten(got);
+    if (std::isnan(compared.got) && compared.mismatched > 0) text += Unwritten(got);
   }
   return text;
 }
@@ -467,6 +482,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     arena->Poison(slot);
     MakeRoom();
     ops_.Synchronize();
+    if (reference_.HeldOut(slot->shape_set)) conversation->KeepQuiet();
     Reply reply = conversation->Run({index}, "all", settings_.observe && trial == observed);
     if (!reply.work.is_null()) work_ = std::move(reply.work);
     first_claims_.push_back(reply.claims[0]);
@@ -594,6 +610,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     arena->Poison(slot);
     MakeRoom();
     ops_.Synchronize();
+    if (reference_.HeldOut(slot->shape_set)) conversation->KeepQuiet();
     const Reply reply = conversation->Run({index}, "all");
     foreign_wall_ += reply.wall;
     Verify(*conversation, arena, slot, reply, drawn.expected, slot->leaves, trials_ + 1);

@@ -110,7 +110,7 @@ class Check {
   Rule ForeignRule() const;
   std::string Precision() const;  // in words
   void KeepWorst(const std::vector<nlohmann::json>& outputs);
-  void CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected,
+  void CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected, bool held_out,
                   std::vector<nlohmann::json>* outputs, std::string* failure) const;
   std::string Path(std::size_t i) const;
   std::string Output(std::size_t i, std::size_t count) const;

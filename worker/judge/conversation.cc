@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+constexpr char kUntold[] = "[its own words are not told: it had run shapes that are held out]";
+
 // Makes a request as long to read as one with so many slots more.
 std::vector<std::size_t> Filling(std::size_t count) {
   std::vector<std::size_t> filling(count);
@@ -121,7 +123,8 @@ std::string Conversation::Doing() const {
   return stage_ == "check" ? "run the kernel (check)" : "run the kernel (timing)";
 }
 
-Verdict Conversation::Protocol(const std::string& what) const {
+Verdict Conversation::Protocol(const std::string& said) const {
+  const std::string what = quiet_ ? kUntold : said;
   return {"VERDICT_CRASHED",
           "the candidate's process broke the protocol: " + what,
           {{"stage", stage_}, {"message", "broke the protocol: " + what}}};
@@ -132,7 +135,7 @@ void Conversation::Fail(const json& body) const {
     auto member = body.find(name);
     return member != body.end() && member->is_string() ? Bounded(member->get<std::string>()) : "";
   };
-  const std::string kind = text("kind"), message = text("message");
+  const std::string kind = text("kind"), message = quiet_ ? kUntold : text("message");
   const std::string first_line = Bounded(LastLine(message), 500);
   json fault{{"stage", stage_}, {"message", message}};
   if (kind == "entry_missing" || kind == "load_error") {

@@ -38,6 +38,10 @@ class Conversation {
   void SetStage(std::string stage) { stage_ = std::move(stage); }
   const std::string& stage() const { return stage_; }
 
+  // From here on nothing of what this candidate says about itself is passed on: it knows shapes that are held out.
+  void KeepQuiet() { quiet_ = true; }
+  bool quiet() const { return quiet_; }
+
   void Hello();
   void Send(const nlohmann::json& body, std::span<const int> fds = {});
   // The next frame, which must be of the type `wanted`; within call_wall or, where `whole`, what is left of run_wall.
@@ -82,7 +86,7 @@ class Conversation {
   double Left() const;  // seconds of run_wall
 
   // What a broken frame is.
-  Verdict Protocol(const std::string& what) const;
+  Verdict Protocol(const std::string& said) const;
 
  private:
   nlohmann::json ReceiveWithin(const char* wanted, double limit, const char* limit_name, double limit_set);
@@ -105,6 +109,7 @@ class Conversation {
   std::function<void()> look_;
   std::chrono::steady_clock::time_point deadline_;
   std::string stage_ = "load";
+  bool quiet_ = false;
   bool holding_ = false, held_ = false;  // between runs it is held; it stands now
   double stopping_ = 0;
   std::chrono::steady_clock::time_point let_go_;  // the last time, as the worker says

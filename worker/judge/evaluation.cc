@@ -138,6 +138,8 @@ class Evaluator {
                          {"limit_reached", memory_ != nullptr ? memory_->Held() : total - left},
                          {"message", Bounded(error.what(), 500)}};
     }
+    outcome.candidate_quiet = conversation_.quiet();
+    outcome.rival_quiet = opponent_ != nullptr && opponent_->quiet();
     result["stages"] = stages_;
     return outcome;
   }

@@ -17,6 +17,8 @@ namespace grove::judge {
 struct EvaluationOutcome {
   nlohmann::json result;  // EvaluationResult
   bool candidate_gone = false, rival_gone = false;
+  // It had run shapes that are held out: nothing that it wrote itself is to be told.
+  bool candidate_quiet = false, rival_quiet = false;
 };
 
 // Throws std::exception when the environment is at fault; everything else is a verdict.

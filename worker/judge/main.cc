@@ -42,17 +42,18 @@ struct Arguments {
   std::string device = "cpu";
   int threads = 0;
   std::string python;
+  bool python_ahead = false;  // it is started before hello is said: the problem will be a Python one
   double load_seconds = 300;
   double call_seconds = 60;     // one call of the reference while it is loaded; a thousand times what problems take
   std::vector<int> processors;  // that threads are bound to; empty = they are not
 };
 
 [[noreturn]] void Usage(const std::string& what) {
-  std::fprintf(
-      stderr,
-      "grove-judge: %s\nusage: grove-judge [--fd N] [--device cpu|cuda:N] [--threads N] [--python PATH] "
-      "[--load-seconds S] [--call-seconds S]\nStarted by grove-worker; docs/protocol.md says what it speaks.\n",
-      what.c_str());
+  std::fprintf(stderr,
+               "grove-judge: %s\nusage: grove-judge [--fd N] [--device cpu|cuda:N] [--threads N] [--python PATH] "
+               "[--ahead python] [--load-seconds S] [--call-seconds S]\nStarted by grove-worker; docs/protocol.md says "
+               "what it speaks.\n",
+               what.c_str());
   std::exit(2);
 }
 
@@ -76,6 +77,9 @@ Arguments Parse(int argc, char** argv) {
       arguments.threads = std::atoi(value.c_str());
     } else if (name == "--python") {
       arguments.python = value;
+    } else if (name == "--ahead") {
+      if (value != "python") Usage("--ahead knows python alone, not " + value);
+      arguments.python_ahead = true;
     } else if (name == "--load-seconds") {
       arguments.load_seconds = std::atof(value.c_str());
     } else if (name == "--call-seconds") {
@@ -132,6 +136,7 @@ class Judge {
     try {
       ops_ = cuda_ ? MakeCudaOps(index_) : MakeCpuOps(arguments_.threads, arguments_.processors);
       if (cuda_) at::zeros({1}, at::device(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index_))));
+      if (arguments_.python_ahead) FromPythonLibrary<StartPythonFunction>(kStartPythonEntry)(arguments_.python);
     } catch (const std::exception& error) {
       Say({{"type", "failed"}, {"id", 0}, {"kind", "infrastructure"}, {"message", FirstLine(error.what())}});
       return 1;
@@ -178,6 +183,18 @@ class Judge {
     Say({{"type", "failed"}, {"id", id}, {"kind", kind}, {"message", message}, {"detail", text}});
   }
 
+  // A function of the library that has the interpreter in it; a native problem's judge never loads it.
+  template <typename Function>
+  static Function FromPythonLibrary(const char* name) {
+    const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libgrove-judge-python.so";
+    // Global: Python's own extension modules take the interpreter's symbols from here.
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library == nullptr) throw std::runtime_error(std::string("Python problems are not to be had: ") + ::dlerror());
+    auto function = reinterpret_cast<Function>(::dlsym(library, name));
+    if (function == nullptr) throw std::runtime_error("libgrove-judge-python.so does not fit this grove-judge");
+    return function;
+  }
+
   std::unique_ptr<Reference> MakeReference(const json& problem) {
     ReferenceOptions options;
     options.name = problem.value("name", "problem");
@@ -196,13 +213,7 @@ class Judge {
       throw ProblemError("unknown problem format " + format.dump() +
                          "; .py (KernelBench) and .toml (native) are known");
     }
-    const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libgrove-judge-python.so";
-    // Global: Python's own extension modules take the interpreter's symbols from here.
-    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (library == nullptr) throw std::runtime_error(std::string("Python problems are not to be had: ") + ::dlerror());
-    auto make = reinterpret_cast<MakePythonReference>(::dlsym(library, kPythonEntry));
-    if (make == nullptr) throw std::runtime_error("libgrove-judge-python.so does not fit this grove-judge");
-    return std::unique_ptr<Reference>(make(options));
+    return std::unique_ptr<Reference>(FromPythonLibrary<MakePythonReference>(kPythonEntry)(options));
   }
 
   // Two runs on the same inputs must agree: what a reference draws itself (dropout in training mode) nobody can
@@ -482,7 +493,9 @@ class Judge {
            {"id", id},
            {"result", outcome.result},
            {"ended", outcome.candidate_gone ? "candidate_gone" : ""},
-           {"rival_ended", outcome.rival_gone ? "candidate_gone" : ""}});
+           {"rival_ended", outcome.rival_gone ? "candidate_gone" : ""},
+           {"quiet", outcome.candidate_quiet},
+           {"rival_quiet", outcome.rival_quiet}});
     } catch (const ProblemError& error) {
       Failed(id, "problem", error.what(), error.detail);
     } catch (const std::exception& error) {

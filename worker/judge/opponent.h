@@ -40,6 +40,7 @@ class Opponent {
 
   nlohmann::json Report() const;  // RivalReport: verdict, reason, fault
   bool gone() const { return gone_; }
+  bool quiet() const { return conversation_.quiet(); }
   void Close() {
     if (!failed_) conversation_.Close();
   }

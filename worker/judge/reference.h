@@ -103,8 +103,10 @@ struct ReferenceOptions {
 
 std::unique_ptr<Reference> MakeNativeReference(const ReferenceOptions& options);
 
-// Exported by the Python library.
+// Exported by the Python library. The interpreter is started by the first call of either, as `python` would start it.
 inline constexpr char kPythonEntry[] = "grove_make_python_reference";
 using MakePythonReference = Reference* (*)(const ReferenceOptions& options);
+inline constexpr char kStartPythonEntry[] = "grove_start_python";
+using StartPythonFunction = void (*)(const std::string& python);
 
 }  // namespace grove::judge

@@ -6,8 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/base/status_macros.h"
 #include "common/wire/spin.h"
-#include "worker/pipeline/candidate_pool.h"
+#include "worker/pipeline/programs.h"
 #include "worker/pipeline/verdict.h"
 
 namespace grove::worker {
@@ -33,14 +34,8 @@ constexpr std::chrono::milliseconds kSpin{120};
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeConfig& config) {
-  std::unique_ptr<JudgeProcess> judge(new JudgeProcess);
+absl::StatusOr<StartedProcess> JudgeProcess::Spawn(const JudgeConfig& config, bool python) {
   auto [ours, theirs] = wire::Channel::CreatePair();
-  judge->channel_ = std::move(ours);
-  judge->load_seconds_ = config.load_seconds;
-  if (config.device_argument != "cpu" && std::thread::hardware_concurrency() >= wire::kProcessorsToSpin) {
-    judge->spin_ = kSpin;
-  }
   sandbox::SandboxSpec spec;
   spec.label = "judge";
   spec.argv = {config.program,
@@ -55,6 +50,10 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
   if (!config.python.empty()) {
     spec.argv.push_back("--python");
     spec.argv.push_back(config.python);
+    if (python) {
+      spec.argv.push_back("--ahead");
+      spec.argv.push_back("python");
+    }
   }
   spec.env = ProgramEnvironment(config.device_argument != "cpu", config.threads, config.tools);
   spec.read_only = config.read_only;
@@ -73,17 +72,36 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
   spec.tick = absl::Milliseconds(200);
   auto process = sandbox::SandboxedProcess::Start(config.host, std::move(spec));
   if (!process.ok()) return process.status();
-  judge->process_ = *std::move(process);
-  theirs.Close();
-  wire::ReceiveResult hello = judge->channel_.Receive(absl::ToChronoNanoseconds(kHelloTimeout));
+  return StartedProcess{*std::move(process), std::move(ours)};
+}
+
+JudgeProcess::JudgeProcess(const JudgeConfig& config, StartedProcess started)
+    : process_(std::move(started.process)), channel_(std::move(started.channel)), load_seconds_(config.load_seconds) {
+  if (config.device_argument != "cpu" && std::thread::hardware_concurrency() >= wire::kProcessorsToSpin) spin_ = kSpin;
+}
+
+absl::Status JudgeProcess::AwaitHello() {
+  wire::ReceiveResult hello = channel_.Receive(absl::ToChronoNanoseconds(kHelloTimeout));
   if (hello.ok() && TextOf(hello.message.body, "type") == "hello") {
-    judge->hello_ = std::move(hello.message.body);
-    return judge;
+    hello_ = std::move(hello.message.body);
+    return absl::OkStatus();
   }
   if (hello.ok() && TextOf(hello.message.body, "type") == "failed") {
     return absl::InternalError(absl::StrCat("the judge did not start: ", TextOf(hello.message.body, "message")));
   }
-  return absl::InternalError(judge->Died(absl::StrCat("the judge did not start: ", hello.error)).message);
+  return absl::InternalError(Died(absl::StrCat("the judge did not start: ", hello.error)).message);
+}
+
+absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeConfig& config,
+                                                                  std::optional<StartedProcess> started) {
+  if (started.has_value()) {
+    std::unique_ptr<JudgeProcess> judge(new JudgeProcess(config, *std::move(started)));
+    if (judge->AwaitHello().ok()) return judge;
+  }
+  GROVE_ASSIGN_OR_RETURN(StartedProcess fresh, Spawn(config, false));
+  std::unique_ptr<JudgeProcess> judge(new JudgeProcess(config, std::move(fresh)));
+  GROVE_RETURN_IF_ERROR(judge->AwaitHello());
+  return judge;
 }
 
 JudgeAnswer JudgeProcess::Died(const std::string& what) {

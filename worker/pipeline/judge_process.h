@@ -13,6 +13,7 @@
 #include "common/wire/channel.h"
 #include "grove/v1/types.pb.h"
 #include "worker/device/toolchain.h"
+#include "worker/pipeline/process_pool.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace grove::worker {
@@ -56,8 +57,13 @@ class JudgeProcess {
     Watch watch;  // of the candidate, where it matters whose work it is
   };
 
-  // Starts it and waits for its hello. INTERNAL with its last words when it does not come.
-  static absl::StatusOr<std::unique_ptr<JudgeProcess>> Start(const JudgeConfig& config);
+  // Starts its process, which says hello when it is ready. `python`: it has the interpreter and torch's Python behind
+  // it by then, which no native problem wants in its judge.
+  static absl::StatusOr<StartedProcess> Spawn(const JudgeConfig& config, bool python);
+  // One that has said hello: `started`, which Spawn began for the same `config`, or where there is none, or it comes to
+  // nothing, a fresh one. INTERNAL with its last words when it does not come.
+  static absl::StatusOr<std::unique_ptr<JudgeProcess>> Start(const JudgeConfig& config,
+                                                             std::optional<StartedProcess> started = std::nullopt);
 
   // kDone's body is the `loaded` frame. kProblem: the problem is at fault.
   // `check`: the description also says what is wrong with the problem, and the judge keeps no problem.
@@ -78,7 +84,8 @@ class JudgeProcess {
   sandbox::SandboxedProcess& process() { return *process_; }
 
  private:
-  JudgeProcess() = default;
+  JudgeProcess(const JudgeConfig& config, StartedProcess started);
+  absl::Status AwaitHello();
   JudgeAnswer Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
                     const Cancelled& cancelled, const Contestant* candidate = nullptr,
                     const Contestant* rival = nullptr);

@@ -4,15 +4,9 @@
 // Results leave from the thread that made them, exactly one per piece of work, none once it is cancelled.
 #include "worker/pipeline/pipeline.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <list>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -24,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
-#include "common/base/files.h"
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -33,26 +26,20 @@
 #include "common/measure/replicas.h"
 #include "common/tuning/declared.h"
 #include "worker/build/builder.h"
-#include "worker/device/device.h"
-#include "worker/device/toolchain.h"
 #include "worker/device/xid.h"
-#include "worker/device/xid_watch.h"
 #include "worker/pipeline/calibration.h"
 #include "worker/pipeline/calibrator.h"
-#include "worker/pipeline/candidate_pool.h"
 #include "worker/pipeline/combinations.h"
+#include "worker/pipeline/device_turn.h"
+#include "worker/pipeline/equipment.h"
 #include "worker/pipeline/floor.h"
-#include "worker/pipeline/judge_process.h"
+#include "worker/pipeline/meters.h"
 #include "worker/pipeline/profile.h"
-#include "worker/pipeline/programs.h"
 #include "worker/pipeline/replicas.h"
-#include "worker/pipeline/slot_clock.h"
 #include "worker/pipeline/verdict.h"
-#include "worker/pipeline/work_policy.h"
-#include "worker/pipeline/work_watch.h"
+#include "worker/pipeline/warm_judges.h"
+#include "worker/pipeline/work.h"
 #include "worker/sandbox/limits.h"
-#include "worker/sandbox/mappings.h"
-#include "worker/sandbox/self_test.h"
 
 namespace grove::worker {
 namespace {
@@ -62,23 +49,8 @@ namespace {
 constexpr size_t kWarmJudgesCpu = 2, kWarmJudgesCuda = 4;
 // Share of the device's memory that waiting judges' problems may hold together; the next problem gets the rest.
 constexpr int64_t kWarmJudgesMemoryShare = 8;
-// A GPU with less memory than this has one candidate's context waiting, a larger one two.
-constexpr int64_t kSmallDevice = int64_t{32} << 30;
-// A judge that dies so often in a row on one problem is the problem's doing.
-constexpr int kMaxJudgeDeaths = 3;
-// After a candidate's own time is up the judge has only statistics left to do; past this it hangs.
-constexpr absl::Duration kJudgeGrace = absl::Seconds(60);
-// A candidate that closed its channel is given this long to end by itself, so that its signal is known.
-constexpr absl::Duration kEndGrace = absl::Milliseconds(500);
-// After Cancel the judge is given this long to notice that the candidate is gone.
-constexpr absl::Duration kCancelGrace = absl::Seconds(5);
-// What a candidate holds may take long to take down. Past this its process is taken for stuck, and the device for sick.
-constexpr absl::Duration kSlowDeath = absl::Seconds(30);
 // A wrong result may be the device's: then, too, the canary is asked, when it has not been for so long.
 constexpr absl::Duration kWrongCanary = absl::Minutes(1);
-// Between two looks at a timed candidate's code: each reads a few files of /proc while it is held.
-constexpr absl::Duration kLookInterval = absl::Milliseconds(250);
-constexpr size_t kMaxStageSamples = 10000;  // between two Stats calls
 
 // Editors on Windows begin a text with it; Python takes it off a file, but not off what it is handed.
 void WithoutByteOrderMark(std::string* source) {
@@ -86,97 +58,6 @@ void WithoutByteOrderMark(std::string* source) {
 }
 
 std::string KeyOf(const v1::Lease& lease) { return absl::StrCat(lease.work(), "#", lease.attempt()); }
-
-// Shared by a piece of work and those that are done on its behalf.
-class Flag {
- public:
-  operator bool() const { return *value_; }
-  bool load() const { return *value_; }
-  Flag& operator=(bool value) {
-    *value_ = value;
-    return *this;
-  }
-  void Follow(const Flag& other) { value_ = other.value_; }
-
- private:
-  std::shared_ptr<std::atomic<bool>> value_ = std::make_shared<std::atomic<bool>>(false);
-};
-
-// One combination of the values of declared parameters. The objects are in the build cache: together they may be large.
-struct Variant {
-  std::vector<std::string> values;
-  std::optional<v1::EvaluationResult> unbuilt;  // the result of one that was not built
-  v1::BuildReport report;
-  std::optional<build::InstructionMix> instructions;
-  std::string no_instructions;
-};
-
-struct Work {
-  v1::Assignment assignment;
-  Flag cancelled;
-  // Done on behalf of a calibration, of a candidate with declared parameters or of a comparison in several pairs of
-  // processes: the result goes here, and nobody else hears of it.
-  std::function<void(v1::WorkResult)> sink;
-  // One pair of processes of this comparison, and which: its progress and the times of its stages are told as the
-  // whole's.
-  std::shared_ptr<Work> whole;
-  std::string part;
-  v1::Limits limits;  // every field set
-  std::string problem_sha256, candidate_sha256;
-  std::optional<build::BuildOutcome> built, rival_built;
-  std::optional<build::InstructionMix> instructions;  // with options.profile
-  std::string no_instructions;                        // why there are none
-  // Of a candidate that declares parameters: all combinations of their values.
-  std::vector<tuning::Declared> declared;
-  std::vector<Variant> variants;
-  std::vector<std::pair<std::string, double>> stages;
-  absl::Time submitted = SteadyNow(), ready = SteadyNow();  // for the device
-};
-
-absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
-  wire::UniqueFd fd(memfd_create("grove-object", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) return ErrnoStatus(errno, "cannot make a memfd");
-  size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t n = write(fd.get(), content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return ErrnoStatus(errno, "cannot fill a memfd");
-    done += static_cast<size_t>(n);
-  }
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
-    return ErrnoStatus(errno, "cannot seal a memfd");
-  }
-  return fd;
-}
-
-// The program goes ahead of the judge's first word, through the same socket.
-// `own`: also gets which files the candidate's own objects are.
-absl::Status SendProgram(const v1::Candidate& candidate, const build::BuildOutcome& built, PreparedCandidate* prepared,
-                         std::set<sandbox::FileIdentity>* own) {
-  const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
-  std::vector<wire::UniqueFd> objects;
-  std::vector<int> fds;
-  nlohmann::json program;
-  if (python) {
-    program = {{"type", "program"},
-               {"kind", "python"},
-               {"source", candidate.source()},
-               {"extensions", nlohmann::json::array()}};
-  } else {
-    program = {{"type", "program"}, {"kind", "native"}, {"entry", "grove_kernel"}};
-  }
-  for (const build::BuiltObject& object : built.objects) {
-    GROVE_ASSIGN_OR_RETURN(wire::UniqueFd fd, SealedMemfd(object.content));
-    if (python) program["extensions"].push_back({{"key", object.key}, {"name", object.name}});
-    fds.push_back(fd.get());
-    own->insert(sandbox::IdentityOf(fd.get()));
-    objects.push_back(std::move(fd));
-  }
-  if (auto error = prepared->judge_end.Send(program, fds)) {
-    return absl::InternalError(absl::StrCat("the candidate program took no work: ", *error));
-  }
-  return absl::OkStatus();
-}
 
 class PipelineImpl : public Pipeline {
  public:
@@ -193,13 +74,11 @@ class PipelineImpl : public Pipeline {
     std::lock_guard<std::mutex> lock(mutex_);
     return device_;
   }
-  std::vector<std::string> SandboxLayers() const override { return self_test_.ActiveNames(); }
+  std::vector<std::string> SandboxLayers() const override { return equipment_.self_test.ActiveNames(); }
   int Capacity() const override { return 1 + options_.build_slots; }
   PipelineStats Stats() override;
 
  private:
-  using WorkPtr = std::shared_ptr<Work>;
-
   // Empty when the pipeline ends, or at `until` (civil time, as health.h has it).
   WorkPtr Take(std::deque<WorkPtr>* queue, absl::Time until = absl::InfiniteFuture());
   bool Stopping() const;
@@ -228,22 +107,17 @@ class PipelineImpl : public Pipeline {
   absl::StatusOr<build::BuildOutcome> Build(const WorkPtr& work, const v1::Candidate& candidate, bool again = false);
   v1::DeviceInfo DeviceOfResult() const;
 
-  // The warm judge for this work's problem, made if needed. Otherwise a problem error or an infrastructure failure is
-  // in `result`.
-  struct WarmJudge {
-    std::string problem;  // key
-    std::unique_ptr<JudgeProcess> judge;
-    v1::ProblemDescription description;
-  };
+  // The warm judge for this work's problem, made if needed. Null: why is in `failure`.
   WarmJudge* GetJudge(const WorkPtr& work, const v1::Problem& problem, const v1::EvaluationOptions& options,
-                      v1::WorkResult* result);
+                      v1::WorkResult* failure);
+  // What only a process with the device open can know of it.
+  void LearnDevice(const nlohmann::json& hello);
+  // After a turn whose judge gave a result.
+  void Conclude(const WorkPtr& work, const v1::EvaluationOptions& options, const TurnOutcome& turn, WarmJudge& judge);
   // Fills result->profile, whatever happens.
   void Profile(const WorkPtr& work, WarmJudge& judge, v1::EvaluationResult* result);
-  void DropJudge(const std::string& problem);
-  // A death of the judge: an infrastructure failure, or the problem's own fault once it repeats.
-  void JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result);
 
-  // Whether what outlived its SIGKILL is gone after all, within kSlowDeath.
+  // Whether what outlived its SIGKILL is gone after all, within options_.slow_death.
   bool Dies(sandbox::Leftover& leftover);
   // What runs on the device may be at fault, or the device: true when its verdict can be given. Otherwise the slot is
   // quarantined and `why` says so.
@@ -256,42 +130,26 @@ class PipelineImpl : public Pipeline {
   void Fail(const WorkPtr& work, const std::string& why);
   void FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation);
   void Progress(const WorkPtr& work, const std::string& stage, const std::string& detail);
-  void SetSlot(const std::string& state);
-  // What the slot does, for SlotClock: finer than what SetSlot tells the coordinator.
-  void EnterSlot(const std::string& state);
-  // Why a slot that has nothing to do has nothing to do.
-  void ShowIdleLocked();
   void RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin);
 
   PipelineOptions options_;
   const OnProgress on_progress_;
   const OnResult on_result_;
-  v1::DeviceInfo device_;
-  std::shared_ptr<sandbox::SandboxHost> host_;
-  sandbox::SelfTestReport self_test_;
-  std::unique_ptr<DeviceHealth> health_;
-  std::unique_ptr<build::Builder> builder_;
-  std::unique_ptr<CandidatePool> pool_;
-  std::unique_ptr<KernelProfiler> profiler_;  // CUDA; device thread only
-  JudgeConfig judge_config_;
-  std::string candidate_program_;
-  int threads_ = 1;
-  std::string calibration_key_;
+  Equipment equipment_;  // its device as it was found; device_ is what is known by now
+  bool cuda_ = false;
+  std::unique_ptr<ProcessPool> pool_;
+  Meters meters_;
 
   // Device thread only.
-  std::list<WarmJudge> judges_;  // most recently used first
-  std::map<std::string, int> judge_deaths_;
+  std::unique_ptr<WarmJudges> judges_;
+  std::unique_ptr<KernelProfiler> profiler_;  // CUDA
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
+  v1::DeviceInfo device_;
   std::deque<WorkPtr> build_queue_, device_queue_;  // bounded by the leases that the coordinator gives: Capacity()
   std::map<std::string, WorkPtr> running_;
-  PipelineStats stats_;
-  std::map<std::string, int64_t> verdicts_;
-  std::map<std::string, std::vector<double>> stage_seconds_;
-  SlotClock slot_clock_{SteadyNow()};
-  bool slot_idle_ = true;
 
   std::vector<std::thread> threads_running_;
 };
@@ -304,128 +162,27 @@ PipelineImpl::~PipelineImpl() {
   }
   changed_.notify_all();
   for (std::thread& t : threads_running_) t.join();
-  judges_.clear();
 }
 
 absl::Status PipelineImpl::Init() {
-  GROVE_ASSIGN_OR_RETURN(device_, device::Detect(options_.device));
-  const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
-  threads_ = sandbox::UsableThreads();
-  if (options_.build_slots <= 0) options_.build_slots = std::clamp(threads_ / 2, 1, 8);
-  if (options_.paths.state_dir.empty()) return absl::InvalidArgumentError("a worker needs a state folder");
-  GROVE_RETURN_IF_ERROR(MakeDirs(options_.paths.state_dir));
-  GROVE_ASSIGN_OR_RETURN(candidate_program_, FindProgram(options_.paths, "grove-candidate"));
-  GROVE_ASSIGN_OR_RETURN(judge_config_.program, FindProgram(options_.paths, "grove-judge"));
-  GROVE_ASSIGN_OR_RETURN(const std::string probe, FindProgram(options_.paths, "grove-sandbox-probe"));
+  GROVE_ASSIGN_OR_RETURN(equipment_, FindEquipment(&options_));
+  device_ = equipment_.device;
+  cuda_ = device_.kind() == v1::DEVICE_KIND_CUDA;
+  pool_ = MakePool(equipment_.candidates, equipment_.judges);
+  WarmJudges::Options judges;
+  judges.config = equipment_.judges;
+  judges.most = cuda_ ? kWarmJudgesCuda : kWarmJudgesCpu;
+  if (cuda_) judges.most_memory_bytes = device_.memory_bytes() / kWarmJudgesMemoryShare;
+  judges_ = std::make_unique<WarmJudges>(std::move(judges), pool_.get());
+  if (cuda_) profiler_ = std::make_unique<KernelProfiler>(equipment_.candidates, options_.ncu, device_.arch());
+  // Most problems are Python's, most candidates are not.
+  pool_->Restock(JudgeKind(!equipment_.judges.python.empty()));
+  pool_->Restock(Ahead::kNativeCandidate);
 
-  sandbox::SandboxHost::Options host_options;
-  host_options.libexec_dir = options_.paths.libexec_dir;
-  host_options.allow_weak = options_.allow_weak_sandbox;
-  GROVE_ASSIGN_OR_RETURN(host_, sandbox::SandboxHost::Create(host_options));
-  self_test_ = sandbox::RunSelfTest(host_, probe);
-  const std::vector<std::string> nodes = device::CudaNodes(device_);
-  std::shared_ptr<device::XidWatch> watch;
-  if (cuda) watch = device::XidWatch::Start(device_.uuid());
-  HealthProbes probes =
-      options_.health_probes.has_value()
-          ? *options_.health_probes
-          : RealProbes(host_, candidate_program_, device::DeviceArgument(device_), nodes, watch, device_.uuid());
-  const sandbox::CanaryOutcome first = probes.canary();
-  health_ = std::make_unique<DeviceHealth>(std::move(probes));
-  if (cuda) self_test_.layers.push_back(sandbox::CudaLayer(first, nodes));
-  GROVE_RETURN_IF_ERROR(health_->Begin(first));
-  // The canary took longer than NVML does to begin listening.
-  if (watch != nullptr) (void)watch->Status(absl::Seconds(1));
-  health_->CheckListening();
-  if (absl::Status status = self_test_.Required(); !status.ok()) {
-    if (!options_.allow_weak_sandbox) return status;
-    LogWarning("worker", "WEAK SANDBOX, for trusted kernels only: ", std::string(status.message()));
-  }
-
-  build::BuilderOptions builder;
-  builder.host = host_;
-  builder.include_dir = options_.paths.include_dir;
-  builder.libexec_dir = options_.paths.libexec_dir;
-  builder.cache_dir = absl::StrCat(options_.paths.state_dir, "/build-cache");
-  builder.glue_folders = {absl::StrCat(RuntimeFolder(), "/torch-glue"),
-                          absl::StrCat(options_.paths.state_dir, "/torch-glue")};
-  if (auto cxx = device::FindCxx(options_.cxx); cxx.ok()) {
-    builder.cxx = *cxx;
-  } else {
-    builder.cxx_missing = std::string(cxx.status().message());
-    if (!cuda) return cxx.status();
-  }
-  if (cuda) {
-    auto nvcc = device::FindNvcc(options_.nvcc);
-    if (!nvcc.ok()) return nvcc.status();
-    builder.nvcc = *nvcc;
-  }
-  std::string python_script;
-  auto python = device::FindPython(options_.python, absl::StrCat(options_.paths.state_dir, "/cache"));
-  if (python.ok()) {
-    builder.python = *python;
-    device_.set_torch(python->torch_version);
-    if (auto script = FindProgram(options_.paths, "grove-candidate-python"); script.ok()) python_script = *script;
-  } else {
-    builder.python_missing = std::string(python.status().message());
-    LogWarning("worker", "no .py problems or candidates here: ", builder.python_missing);
-  }
-  builder.device = device_;
-  const v1::Limits defaults = sandbox::FillLimits({}, options_.default_limits, device_.kind());
-
-  CandidateConfig candidates;
-  candidates.native_ahead = candidates.python_ahead = cuda && device_.memory_bytes() >= kSmallDevice ? 2 : 1;
-  candidates.host = host_;
-  candidates.native_program = candidate_program_;
-  candidates.python_script = python_script;
-  candidates.device_nodes = nodes;
-  candidates.device_argument = device::DeviceArgument(device_);
-  candidates.threads = threads_;
-  candidates.default_limits = defaults;
-
-  judge_config_.host = host_;
-  judge_config_.device_nodes = nodes;
-  judge_config_.device_argument = candidates.device_argument;
-  judge_config_.threads = threads_;
-  judge_config_.memory_bytes =
-      options_.judge_memory_bytes > 0 ? options_.judge_memory_bytes : sandbox::DefaultJudgeMemoryBytes();
-  judge_config_.read_only = {judge_config_.program.substr(0, judge_config_.program.rfind('/'))};
-  if (python.ok()) {
-    candidates.python = python->path;
-    candidates.python_folders = python->folders;
-    judge_config_.python = python->path;
-    judge_config_.read_only.insert(judge_config_.read_only.end(), python->folders.begin(), python->folders.end());
-  }
-  judge_config_.tools = candidates.tools = {builder.cxx, builder.nvcc};
-  if (builder.cxx.has_value()) {
-    // torch.compile and Triton build what they generate; the judge's baselines and Python candidates need a compiler.
-    judge_config_.read_only.insert(judge_config_.read_only.end(), builder.cxx->folders.begin(),
-                                   builder.cxx->folders.end());
-    candidates.python_folders.insert(candidates.python_folders.end(), builder.cxx->folders.begin(),
-                                     builder.cxx->folders.end());
-  }
-  if (builder.nvcc.has_value()) {
-    judge_config_.read_only.insert(judge_config_.read_only.end(), builder.nvcc->folders.begin(),
-                                   builder.nvcc->folders.end());
-    candidates.python_folders.insert(candidates.python_folders.end(), builder.nvcc->folders.begin(),
-                                     builder.nvcc->folders.end());
-  }
-  GROVE_ASSIGN_OR_RETURN(builder_, build::Builder::Create(builder));
-  device_.set_toolkit(builder_->Toolkit());
-  calibration_key_ = CalibrationKey(device_);
-  std::string void_because;
-  if (auto calibration = LoadCalibration(options_.paths.state_dir, calibration_key_, &void_because)) {
-    *device_.mutable_calibration() = *std::move(calibration);
-  } else if (!void_because.empty()) {
-    LogWarning("worker", "the device's calibration is not used: ", void_because);
-  }
-  if (cuda) profiler_ = std::make_unique<KernelProfiler>(candidates, options_.ncu, device_.arch());
-  pool_ = std::make_unique<CandidatePool>(std::move(candidates));
-  pool_->Restock(false);
-
-  stats_.slot_state = "idle";
-  for (const sandbox::LayerState& layer : self_test_.layers)
-    stats_.sandbox_layers.emplace_back(layer.name, layer.active);
+  std::vector<std::pair<std::string, bool>> layers;
+  for (const sandbox::LayerState& layer : equipment_.self_test.layers) layers.emplace_back(layer.name, layer.active);
+  meters_.SetLayers(std::move(layers));
+  meters_.ShowSlot("idle");
   for (int i = 0; i < options_.build_slots; ++i) threads_running_.emplace_back([this] { BuildLoop(); });
   threads_running_.emplace_back([this] { DeviceLoop(); });
   return absl::OkStatus();
@@ -439,7 +196,7 @@ void PipelineImpl::Submit(v1::Assignment assignment) {
   const v1::Assignment& a = work->assignment;
   const v1::EvaluationOptions& options = a.has_evaluate() ? a.evaluate().options() : a.describe().options();
   work->limits = sandbox::FillLimits(options.limits(), options_.default_limits, device_.kind(),
-                                     device_.kind() == v1::DEVICE_KIND_CUDA ? device_.memory_bytes() : 0);
+                                     cuda_ ? device_.memory_bytes() : 0);
   const v1::Problem& problem = a.has_evaluate() ? a.evaluate().problem() : a.describe().problem();
   work->problem_sha256 = Sha256Hex(problem.source());
   if (a.has_evaluate()) {
@@ -454,7 +211,7 @@ void PipelineImpl::Submit(v1::Assignment assignment) {
     running_[KeyOf(a.lease())] = work;
     // A calibration is no evaluation: it waits for the device, as a description does.
     (a.has_evaluate() ? build_queue_ : device_queue_).push_back(work);
-    ShowIdleLocked();
+    meters_.SetWork(!running_.empty());
   }
   changed_.notify_all();
 }
@@ -471,7 +228,7 @@ void PipelineImpl::Cancel(const v1::Lease& lease) {
   };
   drop(&build_queue_);
   drop(&device_queue_);
-  ShowIdleLocked();
+  meters_.SetWork(!running_.empty());
 }
 
 std::vector<v1::Lease> PipelineImpl::Running() const {
@@ -481,7 +238,7 @@ std::vector<v1::Lease> PipelineImpl::Running() const {
   return leases;
 }
 
-PipelineImpl::WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue, absl::Time until) {
+WorkPtr PipelineImpl::Take(std::deque<WorkPtr>* queue, absl::Time until) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ready = [&] { return stopping_ || !queue->empty(); };
   if (until == absl::InfiniteFuture()) {
@@ -502,9 +259,9 @@ void PipelineImpl::Finish(const WorkPtr& work, v1::WorkResult result) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (work->cancelled) return;
     running_.erase(KeyOf(work->assignment.lease()));
-    ShowIdleLocked();
-    if (result.has_evaluation()) ++verdicts_[v1::Verdict_Name(result.evaluation().verdict())];
-    if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure) ++stats_.infrastructure_failures_total;
+    meters_.SetWork(!running_.empty());
+    if (result.has_evaluation()) meters_.Verdict(result.evaluation().verdict());
+    if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure) meters_.InfrastructureFailure();
   }
   on_result_(std::move(result));
 }
@@ -512,7 +269,7 @@ void PipelineImpl::Finish(const WorkPtr& work, v1::WorkResult result) {
 void PipelineImpl::FinishUnjudged(const WorkPtr& work, v1::WorkResult result) {
   std::string why;
   if (result.outcome_case() == v1::WorkResult::kInfrastructureFailure && !work->cancelled && !Stopping() &&
-      !DeviceIsWell({}, health_->TakeXids(true), "a failure to start", &why)) {
+      !DeviceIsWell({}, equipment_.health->TakeXids(true), "a failure to start", &why)) {
     result.set_infrastructure_failure(RepairUtf8(why, 64 << 10));
   }
   Finish(work, std::move(result));
@@ -565,43 +322,17 @@ void PipelineImpl::Progress(const WorkPtr& work, const std::string& stage, const
   on_progress_(progress);
 }
 
-void PipelineImpl::SetSlot(const std::string& state) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  stats_.slot_state = state;
-}
-
-void PipelineImpl::EnterSlot(const std::string& state) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  slot_clock_.Enter(state, SteadyNow());
-}
-
-void PipelineImpl::ShowIdleLocked() {
-  if (!slot_idle_ || slot_clock_.state() == "quarantined") return;
-  const char* state = running_.empty() ? "no_work" : "awaiting_build";
-  if (slot_clock_.state() != state) slot_clock_.Enter(state, SteadyNow());
-}
-
 void PipelineImpl::RecordStage(const WorkPtr& work, const std::string& stage, absl::Time begin) {
   const double seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   work->stages.emplace_back(stage, seconds);
   if ((work->whole != nullptr ? work->whole : work)->sink) return;
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<double>& samples = stage_seconds_[stage];
-  if (samples.size() < kMaxStageSamples) samples.push_back(seconds);
+  meters_.Stage(stage, seconds);
 }
 
 PipelineStats PipelineImpl::Stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  PipelineStats stats = stats_;
-  for (const auto& [verdict, count] : verdicts_) stats.verdicts_total.emplace_back(verdict, count);
-  for (auto& [stage, seconds] : stage_seconds_) stats.stage_seconds.emplace_back(stage, std::move(seconds));
-  stage_seconds_.clear();
-  for (const auto& [state, seconds] : slot_clock_.Seconds(SteadyNow())) {
-    stats.slot_seconds.emplace_back(state, seconds);
-    if (state == "checking" || state == "timing") stats.busy_seconds_total += seconds;
-  }
-  stats.health = RepairUtf8(health_->Text(), 1000);
-  stats.health_counts = health_->Snapshot();
+  PipelineStats stats = meters_.Take();
+  stats.health = RepairUtf8(equipment_.health->Text(), 1000);
+  stats.health_counts = equipment_.health->Snapshot();
   return stats;
 }
 
@@ -647,12 +378,11 @@ void PipelineImpl::Disassemble(const WorkPtr& work, const build::BuildOutcome& b
   const v1::EvaluationOptions& wanted = work->assignment.evaluate().options();
   const bool whose = wanted.work() > v1::WORK_POLICY_ANYTHING &&
                      work->assignment.evaluate().candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
-  if (device_.kind() != v1::DEVICE_KIND_CUDA || !(wanted.profile() || whose) || !built.report.ok() ||
-      built.objects.empty() || work->cancelled) {
+  if (!cuda_ || !(wanted.profile() || whose) || !built.report.ok() || built.objects.empty() || work->cancelled) {
     return;
   }
   const absl::Time begin = SteadyNow();
-  auto mix = builder_->Instructions(built.objects, [&] { return work->cancelled.load(); });
+  auto mix = equipment_.builder->Instructions(built.objects, [&] { return work->cancelled.load(); });
   if (mix.ok()) {
     work->instructions = *std::move(mix);
   } else {
@@ -674,13 +404,11 @@ void PipelineImpl::Built(const WorkPtr& work) {
 
 absl::StatusOr<build::BuildOutcome> PipelineImpl::Build(const WorkPtr& work, const v1::Candidate& candidate,
                                                         bool again) {
-  absl::StatusOr<build::BuildOutcome> outcome = builder_->Build(
+  absl::StatusOr<build::BuildOutcome> outcome = equipment_.builder->Build(
       candidate, work->limits, [&] { return work->cancelled.load(); },
       [&](const std::string& what) { Progress(work, "build", what); });
   if (!outcome.ok() || again) return outcome;
-  std::lock_guard<std::mutex> lock(mutex_);
-  ++stats_.builds_total;
-  ++(outcome->report.cached() ? stats_.build_cache_hits_total : stats_.build_cache_misses_total);
+  meters_.Build(outcome->report.cached());
   return outcome;
 }
 
@@ -697,23 +425,19 @@ v1::DeviceInfo PipelineImpl::DeviceOfResult() const {
 void PipelineImpl::DeviceLoop() {
   for (;;) {
     // Wakes for the canary of a quarantined device, work or not: the coordinator gives none until it has passed.
-    WorkPtr work = Take(&device_queue_, health_->NextTry());
+    WorkPtr work = Take(&device_queue_, equipment_.health->NextTry());
     if (work == nullptr && Stopping()) break;
-    if (health_->Quarantined() && health_->Retry()) {
-      SetSlot("idle");
-      EnterSlot("no_work");
-      std::lock_guard<std::mutex> lock(mutex_);
-      ShowIdleLocked();
+    if (equipment_.health->Quarantined() && equipment_.health->Retry()) {
+      meters_.ShowSlot("idle");
+      meters_.EnterSlot("no_work");
+      meters_.SetIdle(true);
     }
     if (work == nullptr || work->cancelled) continue;
     if (std::string why; !IsWellStill(&why)) {
       Fail(work, why);
       continue;
     }
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      slot_idle_ = false;
-    }
+    meters_.SetIdle(false);
     RecordStage(work, "device_wait", work->ready);
     if (work->assignment.has_evaluate()) {
       Evaluate(work);
@@ -722,25 +446,24 @@ void PipelineImpl::DeviceLoop() {
     } else {
       Describe(work);
     }
-    std::lock_guard<std::mutex> lock(mutex_);
-    slot_idle_ = true;
-    if (health_->Quarantined()) {
-      slot_clock_.Enter("quarantined", SteadyNow());
+    if (equipment_.health->Quarantined()) {
+      meters_.EnterSlot("quarantined");
     } else {
-      stats_.slot_state = "idle";
-      slot_clock_.Enter(running_.empty() ? "no_work" : "awaiting_build", SteadyNow());
+      meters_.ShowSlot("idle");
     }
+    meters_.SetIdle(true);
   }
   pool_->Clear();
 }
 
 bool PipelineImpl::IsWellStill(std::string* why) {
-  if (XidFindings since = health_->TakeXids(false); !since.device.empty() && !health_->Quarantined()) {
-    health_->Quarantine(absl::StrCat("it reported ", since.Text(), " while nothing ran"));
+  if (XidFindings since = equipment_.health->TakeXids(false);
+      !since.device.empty() && !equipment_.health->Quarantined()) {
+    equipment_.health->Quarantine(absl::StrCat("it reported ", since.Text(), " while nothing ran"));
     ShowQuarantine();
   }
-  if (!health_->Quarantined()) return true;
-  *why = absl::StrCat("device ", device_.name(), " is ", health_->Text());
+  if (!equipment_.health->Quarantined()) return true;
+  *why = absl::StrCat("device ", device_.name(), " is ", equipment_.health->Text());
   return false;
 }
 
@@ -749,122 +472,49 @@ bool PipelineImpl::Stopping() const {
   return stopping_;
 }
 
-void PipelineImpl::DropJudge(const std::string& problem) {
-  judges_.remove_if([&](const WarmJudge& j) { return j.problem == problem; });
-}
-
-void PipelineImpl::JudgeDied(const std::string& problem, const std::string& message, v1::WorkResult* result) {
-  DropJudge(problem);
-  if (judge_deaths_.size() > 1000) judge_deaths_.clear();
-  const int deaths = ++judge_deaths_[problem];
-  LogWarning("worker", "judge: ", message.substr(0, 500));
-  if (deaths >= kMaxJudgeDeaths) {
-    judge_deaths_.erase(problem);
-    result->set_problem_error(RepairUtf8(
-        absl::StrCat("the process that runs this problem's reference died ", deaths,
-                     " times in a row; the last time: ", message,
-                     "; its code ends the process, or crashes it: run the file by itself with the python3 of "
-                     "the worker, and correct it (`grove doctor` says whether the worker is at fault)"),
-        64 << 10));
-  } else {
-    result->set_infrastructure_failure(RepairUtf8(message, 64 << 10));
+void PipelineImpl::LearnDevice(const nlohmann::json& hello) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!hello.contains("device") || !hello["device"].is_object()) return;
+  const nlohmann::json& d = hello["device"];
+  if (device_.multiprocessors() == 0 && d.contains("multiprocessors") && d["multiprocessors"].is_number_integer()) {
+    device_.set_multiprocessors(d["multiprocessors"].get<int>());
   }
+  if (device_.l2_bytes() == 0 && d.contains("l2_bytes") && d["l2_bytes"].is_number_integer()) {
+    device_.set_l2_bytes(d["l2_bytes"].get<int64_t>());
+  }
+  if (hello.contains("torch") && hello["torch"].is_string()) device_.set_torch(hello["torch"].get<std::string>());
 }
 
-PipelineImpl::WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::Problem& problem,
-                                                const v1::EvaluationOptions& options, v1::WorkResult* result) {
-  // A problem that is itself judged gets a judge of its own, which is good for nothing else.
+WarmJudge* PipelineImpl::GetJudge(const WorkPtr& work, const v1::Problem& problem, const v1::EvaluationOptions& options,
+                                  v1::WorkResult* failure) {
+  // A problem that is itself judged gets a judge of its own.
   const bool check = work->assignment.describe().check();
-  const std::string key = Sha256HexOfParts({absl::StrCat(problem.format()), problem.name(), problem.source()});
-  for (auto it = judges_.begin(); it != judges_.end(); ++it) {
-    if (it->problem != key || check) continue;
-    if (!it->judge->Alive()) {
-      judges_.erase(it);
-      break;
-    }
-    judges_.splice(judges_.begin(), judges_, it);
-    return &judges_.front();
-  }
-  EnterSlot("loading");
-  // Room for one more, and for its problem beside those of the judges that stay.
-  const bool cuda = device_.kind() == v1::DEVICE_KIND_CUDA;
-  while (judges_.size() >= (cuda ? kWarmJudgesCuda : kWarmJudgesCpu)) judges_.pop_back();
-  int64_t held = 0;
-  judges_.remove_if([&](const WarmJudge& j) {  // most recently used first
-    held += j.description.memory_bytes();
-    return cuda && held > device_.memory_bytes() / kWarmJudgesMemoryShare;
-  });
+  if (WarmJudge* known = check ? nullptr : judges_->Find(problem); known != nullptr) return known;
+  meters_.EnterSlot("loading");
   Progress(work, "load", "the reference");
   const absl::Time begin = SteadyNow();
-  auto judge = JudgeProcess::Start(judge_config_);
-  if (!judge.ok()) {
-    result->set_infrastructure_failure(RepairUtf8(std::string(judge.status().message()), 64 << 10));
-    return nullptr;
-  }
-  JudgeAnswer answer = (*judge)->Load(
+  WarmJudge* judge = judges_->Load(
       problem, options, check,
       [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); },
-      [&] { return work->cancelled.load(); });
-  switch (answer.kind) {
-    case JudgeAnswer::Kind::kDone:
-      break;
-    case JudgeAnswer::Kind::kProblem:
-      result->set_problem_error(answer.message);
-      return nullptr;
-    case JudgeAnswer::Kind::kInfrastructure:
-      result->set_infrastructure_failure(answer.message);
-      return nullptr;
-    case JudgeAnswer::Kind::kDied: {
-      const sandbox::Ending& ending = (*judge)->process().Wait();
-      if (ending.kind == sandbox::Ending::Kind::kLimit) {
-        result->set_problem_error(absl::StrCat("the problem needs more than the judge may have: ", answer.message));
-      } else {
-        JudgeDied(key, answer.message, result);
-      }
-      return nullptr;
-    }
-  }
-  WarmJudge warm;
-  warm.problem = key;
-  const nlohmann::json empty = nlohmann::json::object();
-  auto description = ParseDescription(answer.body.contains("description") ? answer.body["description"] : empty);
-  if (!description.ok()) {
-    result->set_infrastructure_failure(std::string(description.status().message()));
-    return nullptr;
-  }
-  warm.description = *std::move(description);
-  warm.judge = *std::move(judge);
-  // What only a process with the device open can know.
-  const nlohmann::json& hello = warm.judge->hello();
-  if (hello.contains("device") && hello["device"].is_object()) {
-    const nlohmann::json& d = hello["device"];
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (device_.multiprocessors() == 0 && d.contains("multiprocessors") && d["multiprocessors"].is_number_integer()) {
-      device_.set_multiprocessors(d["multiprocessors"].get<int>());
-    }
-    if (device_.l2_bytes() == 0 && d.contains("l2_bytes") && d["l2_bytes"].is_number_integer()) {
-      device_.set_l2_bytes(d["l2_bytes"].get<int64_t>());
-    }
-    if (hello.contains("torch") && hello["torch"].is_string()) device_.set_torch(hello["torch"].get<std::string>());
-  }
-  warm.description.set_sha256(work->problem_sha256);
-  *warm.description.mutable_device() = device_;
-  judges_.push_front(std::move(warm));
+      [&] { return work->cancelled.load(); }, failure);
+  if (judge == nullptr) return nullptr;
+  LearnDevice(judge->judge->hello());
+  judge->description.set_sha256(work->problem_sha256);
+  *judge->description.mutable_device() = device_;
   RecordStage(work, "load", begin);
-  return &judges_.front();
+  return judge;
 }
 
 void PipelineImpl::Describe(const WorkPtr& work) {
-  SetSlot("checking");
+  meters_.ShowSlot("checking");
   const v1::DescribeWork& describe = work->assignment.describe();
   v1::EvaluationOptions options = describe.options();
   *options.mutable_limits() = work->limits;
   v1::WorkResult result;
-  WarmJudge* judge = GetJudge(work, describe.problem(), options, &result);
-  if (judge != nullptr) {
-    judge_deaths_.erase(judge->problem);
+  if (WarmJudge* judge = GetJudge(work, describe.problem(), options, &result); judge != nullptr) {
+    judges_->Answered(judge->problem);
     *result.mutable_description() = judge->description;
-    if (describe.check()) judges_.pop_front();
+    if (describe.check()) judges_->Drop(judge->problem);
   }
   FinishUnjudged(work, std::move(result));
 }
@@ -1014,8 +664,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   const v1::EvaluateWork& evaluate = work->assignment.evaluate();
   const bool compared = work->rival_built.has_value() && work->rival_built->report.ok();
   if (compared && work->whole == nullptr && measure::ReplicasOf(evaluate.options()) > 1) return EvaluateReplicas(work);
-  SetSlot("checking");
-  const bool python = evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  meters_.ShowSlot("checking");
   v1::EvaluationOptions options = evaluate.options();
   *options.mutable_limits() = work->limits;
   // Who has nobody to be compared with has all the time for itself.
@@ -1025,248 +674,77 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   WarmJudge* judge = GetJudge(work, evaluate.problem(), options, &failure);
   if (judge == nullptr) return FinishUnjudged(work, std::move(failure));
 
-  EnterSlot("starting");
-  const absl::Time begin = SteadyNow();
-  auto candidate = pool_->Take(python, work->limits);
-  if (!candidate.ok()) {
-    failure.set_infrastructure_failure(RepairUtf8(std::string(candidate.status().message()), 64 << 10));
+  DeviceTurn turn({*pool_, equipment_.candidates, *equipment_.health, meters_,
+                   [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); },
+                   [&](const std::string& stage, absl::Time begin) { RecordStage(work, stage, begin); }, cuda_},
+                  *work, options);
+  if (const absl::Status begun = turn.Begin(); absl::IsUnavailable(begun)) {
+    failure.set_infrastructure_failure(RepairUtf8(std::string(begun.message()), 64 << 10));
     return FinishUnjudged(work, std::move(failure));
+  } else if (!begun.ok()) {
+    return Fail(work, std::string(begun.message()));
   }
-  SeenCode code;
-  if (absl::Status sent = SendProgram(evaluate.candidate(), *work->built, &*candidate, &code.objects); !sent.ok()) {
-    return Fail(work, std::string(sent.message()));
-  }
-  std::optional<PreparedCandidate> rival;
-  const bool rival_python = evaluate.rival().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
-  if (compared) {
-    auto started = pool_->Take(rival_python, work->limits);
-    if (!started.ok()) {
-      failure.set_infrastructure_failure(RepairUtf8(std::string(started.status().message()), 64 << 10));
-      return FinishUnjudged(work, std::move(failure));
-    }
-    rival = *std::move(started);
-    std::set<sandbox::FileIdentity> its;
-    if (absl::Status sent = SendProgram(evaluate.rival(), *work->rival_built, &*rival, &its); !sent.ok()) {
-      return Fail(work, std::string(sent.message()));
-    }
-  }
-  RecordStage(work, "start", begin);
-  EnterSlot("checking");
-  // The next one gets ready while this one is checked, and stands still while it is timed.
-  pool_->Restock(python);
-
-  absl::Time cancelled_at = absl::InfiniteFuture();
-  const auto cancelled = [&] {
-    if (!work->cancelled) return false;
-    if (cancelled_at == absl::InfiniteFuture()) {
-      // The candidate dies at once, the judge notices and stays warm.
-      cancelled_at = SteadyNow();
-      candidate->process->Kill();
-      if (rival.has_value()) rival->process->Kill();
-    }
-    return SteadyNow() - cancelled_at > kCancelGrace;
-  };
-  std::string stage;
-  absl::Time stage_begin = SteadyNow();
-  // What code it has in memory, seen while it works: at the start of every draw, and now and then while it is timed.
-  // Whether it was written over is asked where a policy rests on it: on a CPU, of a script (whose torch makes it slow)
-  // once.
-  const bool policy = (options.work() == v1::WORK_POLICY_LIBRARIES || options.work() == v1::WORK_POLICY_OWN_KERNELS) &&
-                      Device().kind() != v1::DEVICE_KIND_CUDA;
-  code.before = sandbox::ExecutableMappings(candidate->process->Pids(), policy && !python);
-  code.after = code.before;
-  absl::Time next_look = absl::InfinitePast();
-  const auto look = [&](bool timing, bool changes) {
-    if (timing && SteadyNow() < next_look) return;
-    next_look = SteadyNow() + kLookInterval;
-    code.after.merge(sandbox::ExecutableMappings(candidate->process->Pids(), changes));
-  };
-  std::atomic<bool> candidate_held{false};
-  std::optional<WorkWatch> watch;
-  const auto end_watch = [&] {
-    if (!watch.has_value()) return;
-    const WatchedWork seen = watch->Finish();
-    watch.reset();
-    // What was in memory only for the time of a call is seen where it ran.
-    for (const auto& [mapped, seconds] : seen.seconds) code.after.insert(mapped);
-    if (code.watched.has_value()) {
-      code.watched->Add(seen);
-    } else {
-      code.watched = seen;
-    }
-  };
-  // The judge waits for the answer, so that the candidate still runs when it is looked at, however late that is.
-  const auto on_watch = [&](bool on) {
-    end_watch();
-    // (Of a script the pages are gone through once: its torch makes that long.)
-    look(/*timing=*/false, /*changes=*/!python || !code.watched.has_value());
-    if (on) {
-      watch.emplace([process = candidate->process.get()] { return process->Pids(); },
-                    [&candidate_held] { return candidate_held.load(); });
-    }
-    return code.watched.has_value() && SeenEnough(*code.watched);
-  };
-  // At the beginning and at the end, while the judge and the candidate hold the device; also where nothing was timed,
-  // for others may be why.
-  bool looked = false;
-  std::optional<int> foreign;
-  const auto look_for_others = [&] {
-    if (const std::optional<int> now = health_->ForeignProcesses()) foreign = std::max(foreign.value_or(0), *now);
-  };
-  const auto on_progress = [&](const std::string& name, const std::string& detail) {
-    // Long before timing: NVML takes a moment.
-    if (!options.skip_timing() && !std::exchange(looked, true)) look_for_others();
-    if (name != stage) {
-      stage = name;
-      stage_begin = SteadyNow();
-      SetSlot(name == "time" ? "timing" : "checking");
-      EnterSlot(name == "time" ? "timing" : "checking");
-      pool_->Quiet(name == "time");
-    }
-    look(name == "time", policy && !python);
-    Progress(work, name, detail);
-  };
-  const absl::Time judged_from = SteadyNow();
-  // Both have their own clock for what they do; the judge asks them one after the other.
-  const absl::Time deadline =
-      judged_from + (rival.has_value() ? 2 : 1) * absl::Seconds(work->limits.run_wall_seconds()) + kJudgeGrace;
-  const auto contestant = [](bool is_python, PreparedCandidate* prepared) {
-    JudgeProcess::Contestant one;
-    one.python = is_python;
-    one.channel = std::move(prepared->judge_end);
-    if (prepared->process->CanHold()) {
-      one.hold = [process = prepared->process.get()](bool held) { return process->Hold(held).ok(); };
-    }
-    return one;
-  };
-  std::optional<JudgeProcess::Contestant> against;
-  if (rival.has_value()) against = contestant(rival_python, &*rival);
-  JudgeProcess::Contestant judged = contestant(python, &*candidate);
-  if (judged.hold) {
-    judged.hold = [hold = std::move(judged.hold), &candidate_held](bool held) {
-      candidate_held = held;
-      return hold(held);
-    };
-  }
-  if (policy) judged.watch = on_watch;
-  JudgeAnswer answer =
-      judge->judge->Evaluate(std::move(judged), std::move(against), options, deadline, on_progress, cancelled);
-  end_watch();
-  if (!options.skip_timing()) look_for_others();
-  RecordStage(work, "judge", judged_from);
-  EnterSlot("ending");
-  pool_->Quiet(false);
-  const absl::Time ending_from = SteadyNow();
-
-  std::string ended;
-  if (answer.kind == JudgeAnswer::Kind::kDone && answer.body.contains("ended") && answer.body["ended"].is_string()) {
-    ended = answer.body["ended"].get<std::string>();
-  }
-  const bool gone = ended == "candidate_gone";
-  // Whatever it is doing; a process that is already on its way out may name its own end first.
-  if (gone) candidate->process->WaitFor(kEndGrace);
-  candidate->process->Kill();
-  sandbox::Ending ending = candidate->process->Wait();
-  candidate->process.reset();
-  std::optional<sandbox::Ending> rival_ending;
-  const bool rival_gone =
-      answer.kind == JudgeAnswer::Kind::kDone && answer.body.value("rival_ended", "") == "candidate_gone";
-  if (rival.has_value()) {
-    if (rival_gone) rival->process->WaitFor(kEndGrace);
-    rival->process->Kill();
-    rival_ending = rival->process->Wait();
-    rival.reset();
-    // A process that does not die disturbs whatever comes next, whosever it is.
-    if (ending.leftover == nullptr) ending.leftover = rival_ending->leftover;
-  }
-  RecordStage(work, "end", ending_from);
-
+  const TurnOutcome outcome = turn.Run(*judge->judge);
+  std::string why;
   if (work->cancelled) {
-    if (!judge->judge->Alive()) DropJudge(judge->problem);
+    if (!judge->judge->Alive()) judges_->Drop(judge->problem);
     // Killed in the middle of whatever it did: the device must be well for the next one.
-    std::string why;
-    if (!Stopping()) DeviceIsWell(ending, health_->TakeXids(false), "a cancelled evaluation", &why);
-  } else if (answer.kind == JudgeAnswer::Kind::kDied) {
+    if (!Stopping()) {
+      DeviceIsWell(outcome.ending, equipment_.health->TakeXids(false), "a cancelled evaluation", &why);
+    }
+  } else if (outcome.answer.kind == JudgeAnswer::Kind::kDied) {
     v1::WorkResult result;
-    JudgeDied(judge->problem, answer.message, &result);
-    std::string why;
-    if (!DeviceIsWell(ending, health_->TakeXids(true), "the death of a judge", &why)) {
+    judges_->Died(judge->problem, outcome.answer.message, &result);
+    if (!DeviceIsWell(outcome.ending, equipment_.health->TakeXids(true), "the death of a judge", &why)) {
       result.set_infrastructure_failure(why);
     }
     Finish(work, std::move(result));
-  } else if (answer.kind != JudgeAnswer::Kind::kDone) {
+  } else if (outcome.answer.kind != JudgeAnswer::Kind::kDone) {
     // It may still hold a device error: a fresh one costs seconds, a wrong verdict more.
-    DropJudge(judge->problem);
-    std::string why;
-    const bool well = DeviceIsWell(ending, health_->TakeXids(true), "a judge's failure", &why);
-    if (well && answer.kind == JudgeAnswer::Kind::kProblem) {
+    judges_->Drop(judge->problem);
+    const bool well = DeviceIsWell(outcome.ending, equipment_.health->TakeXids(true), "a judge's failure", &why);
+    if (well && outcome.answer.kind == JudgeAnswer::Kind::kProblem) {
       v1::WorkResult result;
-      result.set_problem_error(answer.message);
+      result.set_problem_error(outcome.answer.message);
       Finish(work, std::move(result));
     } else {
-      Fail(work, well ? answer.message : why);
+      Fail(work, well ? outcome.answer.message : why);
     }
   } else {
-    auto result = answer.body.contains("result") ? ParseResult(answer.body["result"])
-                                                 : absl::InternalError("the judge gave no result");
-    if (!result.ok()) {
-      v1::WorkResult died;
-      JudgeDied(judge->problem, std::string(result.status().message()), &died);
-      Finish(work, std::move(died));
-    } else {
-      judge_deaths_.erase(judge->problem);
-      MergeEnding(ending, gone, &*result);
-      if (evaluate.has_rival()) {
-        MergeRival(work->rival_built.has_value() ? &*work->rival_built : nullptr,
-                   rival_ending.has_value() ? &*rival_ending : nullptr, rival_gone, &*result);
-      }
-      if (foreign.has_value()) {
-        MergeForeign(*foreign, &*result);
-        std::lock_guard<std::mutex> lock(mutex_);
-        stats_.shared_timings_total += *foreign > 0 && result->has_timing() ? 1 : 0;
-      }
-      *result->mutable_device() = DeviceOfResult();
-      *result->mutable_build() = work->built->report;
-      if (work->instructions.has_value()) code.functions = work->instructions->functions;
-      auto breach = JudgeWork(evaluate.candidate(), options, code, &*result);
-      if (breach.has_value() && result->verdict() == v1::VERDICT_CORRECT && !work->no_instructions.empty()) {
-        result->set_verdict(v1::VERDICT_UNMEASURABLE);
-        result->set_reason(
-            absl::StrCat("whose work it is, as the job requires, could not be told: ", *breach,
-                         ", and the functions of its extensions are not known: ", work->no_instructions));
-        result->clear_timing();
-      } else if (breach.has_value() && result->verdict() == v1::VERDICT_CORRECT) {
-        result->set_verdict(v1::VERDICT_CHEATED);
-        result->set_reason(absl::StrCat("the work is not the candidate's own, as the job requires: ", *breach));
-        result->mutable_fault()->set_stage("check");
-        result->mutable_fault()->set_evidence(absl::StrCat(*breach, " (", result->work().how(), ")"));
-      } else if (policy && result->verdict() == v1::VERDICT_CORRECT) {
-        if (const auto unseen = WorkUnseen(evaluate.candidate(), code); unseen.has_value()) {
-          result->set_verdict(v1::VERDICT_UNMEASURABLE);
-          result->set_reason(absl::StrCat("whose work it is, as the job requires, could not be told: ", *unseen));
-          result->clear_timing();
-        }
-      }
-      AddFloor(judge->description, options, /*native=*/!python, &*result);
-      const v1::Verdict verdict = result->verdict();
-      const auto is_fault = [](v1::Verdict one) {
-        return one == v1::VERDICT_CRASHED || one == v1::VERDICT_TIMED_OUT || one == v1::VERDICT_LIMIT_EXCEEDED;
-      };
-      const bool faulted = is_fault(verdict) || is_fault(result->rival().verdict());
-      const bool doubtful = verdict == v1::VERDICT_WRONG && absl::Now() - health_->LastPass() > kWrongCanary;
-      const XidFindings xids = health_->TakeXids(faulted);
-      std::string why;
-      if (DeviceIsWell(ending, xids, faulted || doubtful ? v1::Verdict_Name(verdict) : "", &why)) {
-        MergeXids(xids, &*result);
-        if (options.profile() && verdict == v1::VERDICT_CORRECT) Profile(work, *judge, &*result);
-        FinishEvaluation(work, *std::move(result));
-      } else {
-        // No verdict comes from a device that is not well.
-        Fail(work, why);
-      }
-    }
+    Conclude(work, options, outcome, *judge);
   }
-  if (!Stopping() && !health_->Quarantined()) pool_->Restock(python);
+  if (!Stopping() && !equipment_.health->Quarantined()) {
+    pool_->Restock(CandidateKind(evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH));
+  }
+}
+
+void PipelineImpl::Conclude(const WorkPtr& work, const v1::EvaluationOptions& options, const TurnOutcome& turn,
+                            WarmJudge& judge) {
+  auto result = ResultOf(turn, *work, options, cuda_);
+  if (!result.ok()) {
+    v1::WorkResult died;
+    judges_->Died(judge.problem, std::string(result.status().message()), &died);
+    return Finish(work, std::move(died));
+  }
+  judges_->Answered(judge.problem);
+  if (turn.foreign.value_or(0) > 0 && result->has_timing()) meters_.SharedTiming();
+  *result->mutable_device() = DeviceOfResult();
+  const bool native = work->assignment.evaluate().candidate().format() != v1::CANDIDATE_FORMAT_KERNELBENCH;
+  AddFloor(judge.description, options, native, &*result);
+  const v1::Verdict verdict = result->verdict();
+  const auto is_fault = [](v1::Verdict one) {
+    return one == v1::VERDICT_CRASHED || one == v1::VERDICT_TIMED_OUT || one == v1::VERDICT_LIMIT_EXCEEDED;
+  };
+  const bool faulted = is_fault(verdict) || is_fault(result->rival().verdict());
+  const bool doubtful = verdict == v1::VERDICT_WRONG && absl::Now() - equipment_.health->LastPass() > kWrongCanary;
+  const XidFindings xids = equipment_.health->TakeXids(faulted);
+  std::string why;
+  if (!DeviceIsWell(turn.ending, xids, faulted || doubtful ? v1::Verdict_Name(verdict) : "", &why)) {
+    return Fail(work, why);  // no verdict comes from a device that is not well
+  }
+  MergeXids(xids, &*result);
+  if (options.profile() && verdict == v1::VERDICT_CORRECT) Profile(work, judge, &*result);
+  FinishEvaluation(work, *std::move(result));
 }
 
 void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::EvaluationResult* result) {
@@ -1283,8 +761,8 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
     report.set_unavailable("there is no profiler for the CPU device: Nsight Compute counts what a GPU does");
     return;
   }
-  SetSlot("checking");
-  EnterSlot("profiling");
+  meters_.ShowSlot("checking");
+  meters_.EnterSlot("profiling");
   Progress(work, "profile", "Nsight Compute");
   const absl::Time begin = SteadyNow();
   // Nothing else starts while counters are read.
@@ -1302,10 +780,10 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
     }
     return SteadyNow() - cancelled_at > kCancelGrace;
   };
-  const auto send = [&](PreparedCandidate* prepared) {
-    process = prepared->process.get();
+  const auto send = [&](StartedProcess* started) {
+    process = started->process.get();
     std::set<sandbox::FileIdentity> own;
-    return SendProgram(candidate, *work->built, prepared, &own);
+    return SendProgram(candidate, *work->built, started, &own);
   };
   const auto drive = [&](JudgeProcess::Contestant contestant, double seconds) -> absl::Status {
     const JudgeAnswer answer = judge.judge->Profile(std::move(contestant), seconds,
@@ -1332,26 +810,26 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   report.set_unavailable(RepairUtf8(std::move(missing), 2000));
   if (!outcome.unavailable.empty()) LogWarning("worker", "no profile: ", outcome.unavailable);
   RecordStage(work, "profile", begin);
-  EnterSlot("ending");
+  meters_.EnterSlot("ending");
   // It may still hold a device error.
-  if (judge_failed || !judge.judge->Alive()) DropJudge(judge.problem);
+  if (judge_failed || !judge.judge->Alive()) judges_->Drop(judge.problem);
   // What it left on the device is for the next one; this verdict was given before.
   if (outcome.ending.has_value() && !Stopping()) {
     std::string why;
     const bool doubtful = !outcome.unavailable.empty() && !work->cancelled;
-    DeviceIsWell(*outcome.ending, health_->TakeXids(doubtful), doubtful ? "a profile that failed" : "", &why);
+    DeviceIsWell(*outcome.ending, equipment_.health->TakeXids(doubtful), doubtful ? "a profile that failed" : "", &why);
   }
 }
 
 // Its result goes to `result`, which must outlive it.
-PipelineImpl::WorkPtr PipelineImpl::OnBehalfOf(const WorkPtr& work, const v1::EvaluateWork& evaluate,
-                                               std::optional<v1::WorkResult>* result) {
+WorkPtr PipelineImpl::OnBehalfOf(const WorkPtr& work, const v1::EvaluateWork& evaluate,
+                                 std::optional<v1::WorkResult>* result) {
   auto inner = std::make_shared<Work>();
   *inner->assignment.mutable_lease() = work->assignment.lease();
   *inner->assignment.mutable_evaluate() = evaluate;
   inner->cancelled.Follow(work->cancelled);
   inner->limits = sandbox::FillLimits(evaluate.options().limits(), options_.default_limits, device_.kind(),
-                                      device_.kind() == v1::DEVICE_KIND_CUDA ? device_.memory_bytes() : 0);
+                                      cuda_ ? device_.memory_bytes() : 0);
   inner->problem_sha256 = Sha256Hex(evaluate.problem().source());
   inner->candidate_sha256 = Sha256Hex(evaluate.candidate().source());
   inner->sink = [result](v1::WorkResult got) { *result = std::move(got); };
@@ -1395,8 +873,8 @@ absl::StatusOr<v1::EvaluationResult> PipelineImpl::EvaluateFor(const WorkPtr& wo
 
 absl::StatusOr<v1::Calibration> PipelineImpl::MeasureRates(const WorkPtr& work, absl::Duration budget) {
   // With the device to itself.
-  judges_.clear();
-  auto judge = JudgeProcess::Start(judge_config_);
+  judges_->Clear();
+  auto judge = judges_->StartOne();
   if (!judge.ok()) return judge.status();
   JudgeAnswer answer = (*judge)->Rates(
       absl::ToDoubleSeconds(budget), SteadyNow() + budget + kJudgeGrace,
@@ -1408,7 +886,7 @@ absl::StatusOr<v1::Calibration> PipelineImpl::MeasureRates(const WorkPtr& work, 
 }
 
 void PipelineImpl::Calibrate(const WorkPtr& work) {
-  SetSlot("timing");
+  meters_.ShowSlot("timing");
   CalibrationHost host;
   host.evaluate = [&](const v1::EvaluateWork& evaluate) { return EvaluateFor(work, evaluate); };
   host.rates = [&](absl::Duration budget) { return MeasureRates(work, budget); };
@@ -1424,7 +902,8 @@ void PipelineImpl::Calibrate(const WorkPtr& work) {
       std::lock_guard<std::mutex> lock(mutex_);
       *device_.mutable_calibration() = *calibration;
     }
-    if (absl::Status saved = SaveCalibration(options_.paths.state_dir, calibration_key_, *calibration); !saved.ok()) {
+    if (absl::Status saved = SaveCalibration(options_.paths.state_dir, equipment_.calibration_key, *calibration);
+        !saved.ok()) {
       LogWarning("worker", "the calibration holds until this worker ends: ", std::string(saved.message()));
     }
     *result.mutable_calibration() = *std::move(calibration);
@@ -1437,7 +916,7 @@ void PipelineImpl::Calibrate(const WorkPtr& work) {
 }
 
 bool PipelineImpl::Dies(sandbox::Leftover& leftover) {
-  const absl::Time deadline = SteadyNow() + kSlowDeath;
+  const absl::Time deadline = SteadyNow() + options_.slow_death;
   while (!leftover.Gone()) {
     if (SteadyNow() > deadline || Stopping()) return false;
     absl::SleepFor(absl::Milliseconds(20));
@@ -1449,30 +928,30 @@ bool PipelineImpl::DeviceIsWell(const sandbox::Ending& ending, const XidFindings
                                 std::string* why) {
   // Tens of thousands of open files take the kernel seconds to close: slow is not stuck, and the verdict stands.
   if (ending.leftover != nullptr && !Dies(*ending.leftover)) {
-    health_->QuarantineFor(
+    equipment_.health->QuarantineFor(
         ending.leftover, absl::StrCat("process ", ending.leftover->pid(), " of a candidate did not die after SIGKILL"));
   } else if (!xids.device.empty()) {
-    health_->Quarantine(
+    equipment_.health->Quarantine(
         absl::StrCat("it reported ", xids.Text(), "; what to do: ", device::MeaningOf(xids.device.front()).action));
   } else if (fault.empty()) {
     return true;
   } else {
     // A waiting candidate may share the fault with the one that caused it. The judge has a context of its own, and its
     // next answer shows whether that still works.
-    if (device_.kind() == v1::DEVICE_KIND_CUDA) pool_->Clear();
-    if (health_->PassesAfter(fault)) return true;
+    if (cuda_) pool_->Clear();
+    if (equipment_.health->PassesAfter(fault)) return true;
   }
-  *why = absl::StrCat("device ", device_.name(), " is ", health_->Text());
+  *why = absl::StrCat("device ", device_.name(), " is ", equipment_.health->Text());
   ShowQuarantine();
   return false;
 }
 
 void PipelineImpl::ShowQuarantine() {
   // First of all, so that the heartbeat ahead of the result says it.
-  SetSlot("quarantined");
-  EnterSlot("quarantined");
+  meters_.ShowSlot("quarantined");
+  meters_.EnterSlot("quarantined");
   pool_->Clear();
-  judges_.clear();
+  judges_->Clear();
 }
 
 }  // namespace

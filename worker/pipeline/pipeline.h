@@ -33,6 +33,9 @@ struct PipelineOptions {
   int64_t judge_memory_bytes = 0;             // 0 = default
   v1::Limits default_limits;                  // zero fields: worker/sandbox/limits.h
   std::optional<HealthProbes> health_probes;  // not set = the real ones
+  // What a candidate holds may take long to take down. Past this its process is taken for stuck, and the device for
+  // sick.
+  absl::Duration slow_death = absl::Seconds(30);
 };
 
 // Snapshot for /metrics of the worker.

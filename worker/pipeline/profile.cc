@@ -58,7 +58,7 @@ absl::StatusOr<KernelProfiler::Attempt> KernelProfiler::Try(bool python, bool se
                                                             const std::function<bool()>& cancelled,
                                                             absl::Time deadline) {
   const std::string table = absl::StrCat("/tmp/", kTable);
-  GROVE_ASSIGN_OR_RETURN(PreparedCandidate candidate,
+  GROVE_ASSIGN_OR_RETURN(StartedProcess candidate,
                          StartCandidate(config_, python, limits, [&](sandbox::SandboxSpec* spec) {
                            spec->label = "profile";
                            spec->argv = NcuCommand(*ncu_, arch_, sections, table, spec->argv);
@@ -82,7 +82,7 @@ absl::StatusOr<KernelProfiler::Attempt> KernelProfiler::Try(bool python, bool se
   GROVE_RETURN_IF_ERROR(send(&candidate));
   JudgeProcess::Contestant contestant;
   contestant.python = python;
-  contestant.channel = std::move(candidate.judge_end);
+  contestant.channel = std::move(candidate.channel);
   Attempt attempt;
   attempt.driven =
       drive(std::move(contestant), std::max(1.0, absl::ToDoubleSeconds(deadline - SteadyNow() - kToWrite)));

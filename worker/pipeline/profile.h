@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "grove/v1/types.pb.h"
 #include "worker/device/ncu.h"
-#include "worker/pipeline/candidate_pool.h"
+#include "worker/pipeline/candidate_process.h"
 #include "worker/pipeline/judge_process.h"
 
 namespace grove::worker {
@@ -30,7 +30,7 @@ std::vector<std::string> NcuCommand(const device::Ncu& ncu, const std::string& a
 class KernelProfiler {
  public:
   // Hands the candidate's program to its process.
-  using SendProgram = std::function<absl::Status(PreparedCandidate*)>;
+  using SendProgram = std::function<absl::Status(StartedProcess*)>;
   // Drives it through one marked call, within so many seconds. An error says why it did not come to that.
   using Drive = std::function<absl::Status(JudgeProcess::Contestant, double seconds)>;
 

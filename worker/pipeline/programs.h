@@ -1,9 +1,11 @@
-// Where the worker's helper programs lie.
+// Where the worker's helper programs lie, and the environment that they get.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/device/toolchain.h"
 #include "worker/pipeline/pipeline.h"
 
 namespace grove::worker {
@@ -18,5 +20,9 @@ absl::StatusOr<std::string> FindProgram(const WorkerPaths& paths, const std::str
 std::string RuntimeFolder();
 // The file in <runtime>/libexec/grove whose text is the version that it was built for.
 inline constexpr char kSetupStamp[] = "built-for-version";
+
+// "PATH=...", HOME and the like for judge and candidates. CC, CXX and CUDA_HOME name the tools that were found, which
+// the sandboxes of the judge and of Python candidates show; what these variables say outside may lie anywhere.
+std::vector<std::string> ProgramEnvironment(bool cuda, int threads, const device::Tools& tools);
 
 }  // namespace grove::worker

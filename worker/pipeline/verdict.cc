@@ -71,7 +71,7 @@ absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message) 
   return body;
 }
 
-void MergeEnding(const Ending& ending, bool gone, v1::EvaluationResult* result) {
+void MergeEnding(const Ending& ending, bool gone, bool quiet, v1::EvaluationResult* result) {
   v1::FaultReport* fault = nullptr;
   const auto touch = [&]() -> v1::FaultReport& {
     if (fault == nullptr) fault = result->mutable_fault();
@@ -120,7 +120,7 @@ void MergeEnding(const Ending& ending, bool gone, v1::EvaluationResult* result) 
   }
   if (gone || judged_bad) {
     touch();
-    if (!ending.err.empty()) {
+    if (!ending.err.empty() && !quiet) {
       const size_t begin = ending.err.size() > kStderrTail ? ending.err.size() - kStderrTail : 0;
       fault->set_stderr_tail(RepairUtf8(ending.err.substr(begin), kStderrTail));
     }
@@ -148,7 +148,8 @@ void MergeForeign(int foreign, v1::EvaluationResult* result) {
   }
 }
 
-void MergeRival(const build::BuildOutcome* built, const Ending* ending, bool gone, v1::EvaluationResult* result) {
+void MergeRival(const build::BuildOutcome* built, const Ending* ending, bool gone, bool quiet,
+                v1::EvaluationResult* result) {
   v1::RivalReport& rival = *result->mutable_rival();
   if (built != nullptr) *rival.mutable_build() = built->report;
   if (built != nullptr && !built->report.ok()) {
@@ -160,7 +161,7 @@ void MergeRival(const build::BuildOutcome* built, const Ending* ending, bool gon
     own.set_verdict(rival.verdict());
     own.set_reason(rival.reason());
     *own.mutable_fault() = rival.fault();
-    MergeEnding(*ending, gone, &own);
+    MergeEnding(*ending, gone, quiet, &own);
     rival.set_verdict(own.verdict());
     rival.set_reason(own.reason());
     if (own.verdict() != v1::VERDICT_CORRECT) *rival.mutable_fault() = own.fault();

@@ -20,8 +20,8 @@ absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message);
 
 // Completes the judge's result with how the candidate's sandbox ended. `gone`: the judge saw the socket close. The
 // verdict changes only when the sandbox knows better: a limit that was hit is LIMIT_EXCEEDED (TIMED_OUT for wall time)
-// by its name, a signal or exit code is named in CRASHED.
-void MergeEnding(const sandbox::Ending& ending, bool gone, v1::EvaluationResult* result);
+// by its name, a signal or exit code is named in CRASHED. `quiet`: nothing that the candidate wrote is told.
+void MergeEnding(const sandbox::Ending& ending, bool gone, bool quiet, v1::EvaluationResult* result);
 
 // Names the application's Xids of its run in a verdict that they explain.
 void MergeXids(const XidFindings& xids, v1::EvaluationResult* result);
@@ -30,7 +30,7 @@ void MergeForeign(int foreign, v1::EvaluationResult* result);
 
 // What became of the rival: completes what the judge says of it (`result->rival`) by its build and how its sandbox
 // ended. Where it is not CORRECT, the timing says why there is no figure against it.
-void MergeRival(const build::BuildOutcome* built, const sandbox::Ending* ending, bool gone,
+void MergeRival(const build::BuildOutcome* built, const sandbox::Ending* ending, bool gone, bool quiet,
                 v1::EvaluationResult* result);
 // Names it and says in the result's reason how the two compare, or that they do not. After the comparisons are filled
 // in.

@@ -336,4 +336,25 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
   return breach;
 }
 
+void MergeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options, const SeenCode& code,
+               const std::string& no_functions, bool watched, v1::EvaluationResult* result) {
+  const auto breach = JudgeWork(candidate, options, code, result);
+  if (result->verdict() != v1::VERDICT_CORRECT) return;
+  const auto untold = [&](const std::string& why) {
+    result->set_verdict(v1::VERDICT_UNMEASURABLE);
+    result->set_reason(absl::StrCat("whose work it is, as the job requires, could not be told: ", why));
+    result->clear_timing();
+  };
+  if (breach.has_value() && !no_functions.empty()) {
+    untold(absl::StrCat(*breach, ", and the functions of its extensions are not known: ", no_functions));
+  } else if (breach.has_value()) {
+    result->set_verdict(v1::VERDICT_CHEATED);
+    result->set_reason(absl::StrCat("the work is not the candidate's own, as the job requires: ", *breach));
+    result->mutable_fault()->set_stage("check");
+    result->mutable_fault()->set_evidence(absl::StrCat(*breach, " (", result->work().how(), ")"));
+  } else if (watched) {
+    if (const auto unseen = WorkUnseen(candidate, code); unseen.has_value()) untold(*unseen);
+  }
+}
+
 }  // namespace grove::worker

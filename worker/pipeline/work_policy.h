@@ -68,4 +68,10 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
 // On a CPU, under a policy: why too little was seen for JudgeWork's silence to mean anything, or nothing.
 std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const SeenCode& code);
 
+// JudgeWork and, where the work was `watched` from outside, WorkUnseen, into the result: a CORRECT one becomes CHEATED
+// with the evidence, or UNMEASURABLE where it cannot be told whose work it is. `no_functions`: why the functions of a
+// script's extensions are not known; empty where they are, or are not asked for.
+void MergeWork(const v1::Candidate& candidate, const v1::EvaluationOptions& options, const SeenCode& code,
+               const std::string& no_functions, bool watched, v1::EvaluationResult* result);
+
 }  // namespace grove::worker

@@ -290,3 +290,7 @@ extern "C" __attribute__((visibility("default"))) grove::judge::Reference* grove
   grove::judge::StartPython(options.python);
   return new grove::judge::PythonReference(options);
 }
+
+extern "C" __attribute__((visibility("default"))) void grove_start_python(const std::string& python) {
+  grove::judge::StartPython(python);
+}

@@ -1,0 +1,116 @@
+#include "worker/pipeline/process_pool.h"
+
+#include <poll.h>
+
+#include <chrono>
+#include <utility>
+
+namespace grove::worker {
+
+ProcessPool::ProcessPool(std::array<Kind, kAheadKinds> kinds) {
+  for (size_t i = 0; i < kAheadKinds; ++i) shelves_[i].kind = std::move(kinds[i]);
+  thread_ = std::thread([this] { Stock(); });
+}
+
+ProcessPool::~ProcessPool() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+ProcessPool::Shelf* ProcessPool::Short() {
+  for (Shelf& shelf : shelves_) {
+    if (static_cast<int>(shelf.waiting.size()) >= shelf.kind.most) shelf.wanted = false;
+    if (shelf.wanted) return &shelf;
+  }
+  return nullptr;
+}
+
+void ProcessPool::Stock() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    Shelf* shelf = nullptr;
+    changed_.wait(lock, [&] { return stopping_ || (!quiet_ && (shelf = Short()) != nullptr); });
+    if (stopping_) return;
+    const int generation = generation_;
+    starting_ = true;
+    lock.unlock();
+    auto next = shelf->kind.start();
+    lock.lock();
+    if (!next.ok()) {
+      shelf->wanted = false;
+    } else if (generation == generation_ && !stopping_) {
+      Waiting_ one{*std::move(next), false};
+      if (quiet_) one.held = one.started.process->Hold(true).ok();
+      shelf->waiting.push_back(std::move(one));
+    }
+    starting_ = false;
+    changed_.notify_all();
+  }
+}
+
+void ProcessPool::Restock(Ahead kind) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Of(kind).wanted = true;
+  }
+  changed_.notify_all();
+}
+
+void ProcessPool::Quiet(bool quiet) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (quiet_ == quiet) return;
+  quiet_ = quiet;
+  for (Shelf& shelf : shelves_) {
+    for (Waiting_& one : shelf.waiting) {
+      if (quiet && !one.held) {
+        // A ready one sleeps on its socket by itself, and must be able to die.
+        pollfd ready{one.started.channel.fd(), POLLIN, 0};
+        if (poll(&ready, 1, 0) == 0) one.held = one.started.process->Hold(true).ok();
+      } else if (!quiet && one.held) {
+        (void)one.started.process->Hold(false);
+        one.held = false;
+      }
+    }
+  }
+  // One is started within tens of milliseconds. On a machine that is overrun what is timed does not wait for it.
+  if (quiet) changed_.wait_for(lock, std::chrono::seconds(1), [&] { return !starting_ || !quiet_ || stopping_; });
+  changed_.notify_all();
+}
+
+int ProcessPool::Waiting(Ahead kind) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int>(Of(kind).waiting.size());
+}
+
+std::optional<StartedProcess> ProcessPool::Take(Ahead kind) {
+  std::optional<StartedProcess> taken;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    std::list<Waiting_>& all = Of(kind).waiting;
+    // One that is just being started comes sooner than another that would be started now.
+    changed_.wait(lock, [&] { return !starting_ || !all.empty() || stopping_; });
+    if (all.empty()) return std::nullopt;
+    if (all.front().held) (void)all.front().started.process->Hold(false);
+    taken = std::move(all.front().started);
+    all.pop_front();
+  }
+  changed_.notify_all();
+  if (taken->process->Ended()) return std::nullopt;
+  return taken;
+}
+
+void ProcessPool::Clear() {
+  std::array<std::list<Waiting_>, kAheadKinds> gone;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < kAheadKinds; ++i) {
+    gone[i].swap(shelves_[i].waiting);
+    shelves_[i].wanted = false;
+  }
+  ++generation_;
+}
+
+}  // namespace grove::worker
