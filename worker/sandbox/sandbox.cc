@@ -1,19 +1,11 @@
 #include "worker/sandbox/sandbox.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,29 +14,28 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "worker/sandbox/bounded_text.h"
+#include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/fork_gate.h"
+#include "worker/sandbox/handles.h"
 #include "worker/sandbox/limits.h"
-#include "worker/sandbox/seccomp.h"
+#include "worker/sandbox/private_files.h"
+#include "worker/sandbox/proc_usage.h"
 #include "worker/sandbox/spawn.h"
 
 namespace grove::sandbox {
 namespace {
 
-// The user inside. Not 0, so that programs which refuse or privilege root behave as for anyone.
-constexpr char kInnerUid[] = "1000";
 // Time for bubblewrap to build the sandbox: 10 ms idle, seconds on a machine that is overrun. Past it the machine is
 // sick.
 constexpr absl::Duration kSetUpTimeout = absl::Seconds(30);
@@ -61,427 +52,12 @@ constexpr absl::Duration kFillingTick = absl::Milliseconds(4);
 constexpr rlim_t kPendingSignals = 32;
 constexpr rlim_t kPendingSignalsShared = 1024;
 
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() { Close(); }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-  void Set(int fd) {
-    Close();
-    fd_ = fd;
-  }
-
- private:
-  int fd_ = -1;
-};
-
-absl::Status MakePipe(Fd* read_end, Fd* write_end) {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make a pipe");
-  read_end->Set(fds[0]);
-  write_end->Set(fds[1]);
-  return absl::OkStatus();
-}
-
-bool Gone(int pidfd) {
-  pollfd one{pidfd, POLLIN, 0};
-  return pidfd < 0 || poll(&one, 1, 0) > 0;
-}
-int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
-void PidfdKill(int pidfd, int signal) {
-  if (pidfd >= 0) syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
-}
-
-// A sealed memfd with `content`, at offset 0.
-absl::StatusOr<int> MemfdWith(absl::string_view content) {
-  const int fd = memfd_create("grove", MFD_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, "cannot make a memfd");
-  if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
-      lseek(fd, 0, SEEK_SET) != 0) {
-    const int error = errno;
-    close(fd);
-    return ErrnoStatus(error, "cannot fill a memfd");
-  }
-  return fd;
-}
-
-absl::StatusOr<int> CopyOfFilter(int filter_fd) {
-  char buffer[65536];
-  const ssize_t n = pread(filter_fd, buffer, sizeof(buffer), 0);
-  if (n <= 0 || n == sizeof(buffer)) return absl::InternalError("cannot read the system call filter");
-  return MemfdWith(absl::string_view(buffer, static_cast<size_t>(n)));
-}
-
-// Beginning and end of a stream.
-class BoundedText {
- public:
-  explicit BoundedText(int64_t kept) : half_(static_cast<size_t>(std::max<int64_t>(kept, 2) / 2)) {}
-  void Add(absl::string_view text) {
-    total_ += static_cast<int64_t>(text.size());
-    if (head_.size() < half_) {
-      const size_t n = std::min(half_ - head_.size(), text.size());
-      head_.append(text.data(), n);
-      text.remove_prefix(n);
-    }
-    if (text.empty()) return;
-    tail_.append(text.data(), text.size());
-    if (tail_.size() > 2 * half_ + 65536) Trim();
-  }
-  int64_t total() const { return total_; }
-  bool truncated() const { return total_ > static_cast<int64_t>(2 * half_); }
-  std::string Text() {
-    Trim();
-    if (!truncated()) return head_ + tail_;
-    return absl::StrCat(head_, "\n... ", total_ - static_cast<int64_t>(head_.size() + tail_.size()),
-                        " bytes left out ...\n", tail_);
-  }
-
- private:
-  void Trim() {
-    if (tail_.size() > half_) tail_.erase(0, tail_.size() - half_);
-  }
-  const size_t half_;
-  std::string head_, tail_;
-  int64_t total_ = 0;
-};
-
-// Reads what is there, at most 1 MiB so that a flood cannot keep the supervisor from its other work. False at the end.
-bool Drain(int fd, BoundedText* text) {
-  char chunk[65536];
-  for (int i = 0; i < 16; ++i) {
-    const ssize_t n = read(fd, chunk, sizeof(chunk));
-    if (n > 0) {
-      text->Add(absl::string_view(chunk, static_cast<size_t>(n)));
-      continue;
-    }
-    if (n == 0) return false;
-    return errno == EAGAIN || errno == EINTR;
-  }
-  return true;
-}
-
-int64_t TmpfsUsed(int fd) {
-  struct statfs info {};
-  if (fd < 0 || fstatfs(fd, &info) != 0) return 0;
-  // Every file counts as one block at least: a flood of empty ones is a flood too.
-  return static_cast<int64_t>(std::max<uint64_t>(info.f_blocks - info.f_bfree, info.f_files - info.f_ffree)) *
-         info.f_bsize;
-}
-double TmpfsShare(int fd) {
-  struct statfs info {};
-  if (fd < 0 || fstatfs(fd, &info) != 0 || info.f_blocks == 0) return 0;
-  return static_cast<double>(info.f_blocks - info.f_bfree) / static_cast<double>(info.f_blocks);
-}
-bool TmpfsFull(int fd) {
-  struct statfs info {};
-  return fd >= 0 && fstatfs(fd, &info) == 0 && info.f_blocks > 0 &&
-         (info.f_bfree == 0 || info.f_files - info.f_ffree > info.f_blocks);
-}
-
-// The mounted tmpfs of exactly this size at `path`, or -1 while it is not there.
-int OpenSandboxTmpfs(const std::string& path, int64_t size) {
-  Fd fd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct statfs info {};
-  if (fd.get() < 0 || fstatfs(fd.get(), &info) != 0 || info.f_type != TMPFS_MAGIC) return -1;
-  const int64_t pages = (size + info.f_bsize - 1) / info.f_bsize;
-  if (static_cast<int64_t>(info.f_blocks) != pages) return -1;
-  return fd.release();
-}
-
-absl::Status WriteBelow(int dir_fd, const std::string& path, absl::string_view content) {
-  std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
-  if (parts.empty()) return absl::InvalidArgumentError("an empty file name");
-  std::string folder;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    absl::StrAppend(&folder, i == 0 ? "" : "/", parts[i]);
-    if (mkdirat(dir_fd, folder.c_str(), 0755) != 0 && errno != EEXIST) {
-      return ErrnoStatus(errno, absl::StrCat("cannot make ", folder, " in the sandbox"));
-    }
-  }
-  Fd fd(openat(dir_fd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot write ", path, " in the sandbox"));
-  while (!content.empty()) {
-    const ssize_t n = write(fd.get(), content.data(), content.size());
-    if (n < 0) return ErrnoStatus(errno, absl::StrCat("cannot write ", path, " in the sandbox"));
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
-
-// ----------------------------------------------------------------------------------------- without control groups
-
-struct ProcUsage {
-  int64_t memory_bytes = 0;
-  int pids = 0;
-  double cpu_seconds = 0;
-};
-
-// Sums over the processes of a pid namespace (or of a session, without namespaces). Costs a walk of /proc, so only used
-// where no control group can be written.
-ProcUsage SumProcesses(pid_t inner_pid, bool by_namespace, std::vector<pid_t>* members = nullptr) {
-  ProcUsage usage;
-  struct stat wanted {};
-  if (by_namespace && stat(absl::StrCat("/proc/", inner_pid, "/ns/pid").c_str(), &wanted) != 0) return usage;
-  DIR* proc = opendir("/proc");
-  if (proc == nullptr) return usage;
-  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  while (dirent* entry = readdir(proc)) {
-    int pid = 0;
-    if (!absl::SimpleAtoi(entry->d_name, &pid)) continue;
-    const std::string base = absl::StrCat("/proc/", pid);
-    if (by_namespace) {
-      struct stat ns {};
-      if (stat(absl::StrCat(base, "/ns/pid").c_str(), &ns) != 0 || ns.st_ino != wanted.st_ino) continue;
-    }
-    std::ifstream stat_file(absl::StrCat(base, "/stat"));
-    std::string line;
-    if (!std::getline(stat_file, line)) continue;
-    const size_t name_end = line.rfind(')');
-    if (name_end == std::string::npos) continue;
-    std::vector<std::string> f = absl::StrSplit(line.substr(name_end + 2), ' ');
-    // Fields from the third on (proc(5)): 3 session at [3], utime [11], stime [12], cutime [13], cstime [14], threads
-    // [17].
-    if (f.size() < 18) continue;
-    int session = 0, threads = 0;
-    int64_t utime = 0, stime = 0;
-    (void)absl::SimpleAtoi(f[3], &session);
-    (void)absl::SimpleAtoi(f[17], &threads);
-    (void)absl::SimpleAtoi(f[11], &utime);
-    (void)absl::SimpleAtoi(f[12], &stime);
-    if (!by_namespace && session != inner_pid) continue;
-    usage.pids += std::max(1, threads);
-    usage.cpu_seconds += static_cast<double>(utime + stime) / ticks;
-    if (members != nullptr) members->push_back(pid);
-    std::ifstream status(absl::StrCat(base, "/status"));
-    while (std::getline(status, line)) {
-      if (!absl::StartsWith(line, "RssAnon:")) continue;
-      int64_t kib = 0;
-      std::vector<std::string> parts = absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-      if (parts.size() >= 2 && absl::SimpleAtoi(parts[1], &kib)) usage.memory_bytes += kib << 10;
-      break;
-    }
-  }
-  closedir(proc);
-  return usage;
-}
-
-// ------------------------------------------------------------------------------------------------ bubblewrap's words
-
-// True when the file, or anything below the folder (which is small), has a permission bit for writing.
-bool HasWritable(const std::filesystem::path& path, int depth) {
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode)) return false;
-  if (!S_ISDIR(info.st_mode)) return (info.st_mode & 0222) != 0;
-  if (depth == 0) return true;  // not looked at, so covered
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    if (HasWritable(it->path(), depth - 1)) return true;
-  }
-  return false;
-}
-
-// The entries of /proc, other than processes, that someone may write to. A worker that runs as root is the owner of
-// these files inside too, whatever its capabilities (/proc/sys/kernel/core_pattern runs a program as root outside), and
-// bubblewrap covers only some of them. Each is bound read-only over itself.
-const std::vector<std::string>& WritableInProc() {
-  static const std::vector<std::string>* const found = [] {
-    auto* paths = new std::vector<std::string>{"/proc/sys"};
-    DIR* proc = opendir("/proc");
-    while (dirent* entry = proc == nullptr ? nullptr : readdir(proc)) {
-      const absl::string_view name = entry->d_name;
-      if (name == "." || name == ".." || name == "sys" || name.find_first_not_of("0123456789") == name.npos) continue;
-      const std::string path = absl::StrCat("/proc/", name);
-      if (HasWritable(path, 3)) paths->push_back(path);
-    }
-    if (proc != nullptr) closedir(proc);
-    std::sort(paths->begin(), paths->end());
-    return paths;
-  }();
-  return *found;
-}
-
-// The folders that every program needs. On merged-usr systems /lib and its like are links.
-void AddSystem(std::vector<std::string>* args) {
-  const auto add = [&](std::initializer_list<std::string> more) { args->insert(args->end(), more); };
-  add({"--ro-bind", "/usr", "/usr"});
-  for (const char* path : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
-    struct stat info {};
-    if (lstat(path, &info) != 0) continue;
-    if (S_ISLNK(info.st_mode)) {
-      std::error_code error;
-      const std::string target = std::filesystem::read_symlink(path, error).string();
-      if (!error) add({"--symlink", target, path});
-    } else {
-      add({"--ro-bind", path, path});
-    }
-  }
-  for (const char* path : {"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"}) {
-    add({"--ro-bind-try", path, path});
-  }
-  // exact nodes, not bubblewrap's --dev: no terminals, no pts, and nothing writable but /dev/shm
-  add({"--tmpfs", "/dev"});
-  for (const char* node : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
-    add({"--dev-bind", node, node});
-  }
-  add({"--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/proc/self/fd/0", "/dev/stdin", "--symlink",
-       "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr"});
-  add({"--proc", "/proc"});
-  for (const std::string& path : WritableInProc()) add({"--ro-bind-try", path, path});
-}
-
-std::vector<std::string> NamespaceArgs(bool user_namespace) {
-  std::vector<std::string> args;
-  if (user_namespace) {
-    args = {"--unshare-user", "--uid", kInnerUid, "--gid", kInnerUid};
-  }
-  for (const char* a : {"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
-                        "--hostname", "sandbox", "--new-session", "--die-with-parent", "--cap-drop", "ALL"}) {
-    args.push_back(a);
-  }
-  return args;
-}
-
-// Runs `argv` to its end with a time limit; for probing. (exit code or 128 + signal, stderr)
-std::pair<int, std::string> RunQuietly(const std::vector<std::string>& argv, absl::Duration limit) {
-  Fd read_end, write_end;
-  if (absl::Status status = MakePipe(&read_end, &write_end); !status.ok()) return {127, std::string(status.message())};
-  SpawnRequest request;
-  request.argv = argv;
-  request.env = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
-  request.fds = {{write_end.get(), 2}};
-  absl::StatusOr<pid_t> pid = Spawn(request);
-  write_end.Close();
-  if (!pid.ok()) return {127, std::string(pid.status().message())};
-  Fd pidfd(PidfdOpen(*pid));
-  fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
-  BoundedText text(8192);
-  const absl::Time deadline = SteadyNow() + limit;
-  pollfd fds[2] = {{pidfd.get(), POLLIN, 0}, {read_end.get(), POLLIN, 0}};
-  for (;;) {
-    const int64_t left = absl::ToInt64Milliseconds(deadline - SteadyNow());
-    if (left <= 0) {
-      kill(*pid, SIGKILL);
-      break;
-    }
-    if (poll(fds, 2, static_cast<int>(std::min<int64_t>(left, 1000))) < 0 && errno != EINTR) break;
-    if (fds[1].revents != 0 && !Drain(read_end.get(), &text)) fds[1].fd = -1;
-    if (fds[0].revents != 0) break;
-  }
-  int status = 0;
-  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  Drain(read_end.get(), &text);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text.Text()};
-}
-
-// A program that gets its rights from its file would lose them by the filter of the fork gate.
-bool HasSetUserId(const std::string& program) {
-  struct stat info {};
-  return stat(program.c_str(), &info) == 0 && (info.st_mode & S_ISUID) != 0;
-}
-
-std::string FindOnPath(const std::string& name) {
-  const char* path = getenv("PATH");
-  for (absl::string_view folder : absl::StrSplit(path == nullptr ? "/usr/bin:/bin" : path, ':', absl::SkipEmpty())) {
-    std::string candidate = absl::StrCat(folder, "/", name);
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
-  return "";
-}
-
-// This process's limit of descriptors becomes kJudgeDescriptors where it is less. What it is then, at most that.
-int RaiseDescriptors() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kJudgeDescriptors;
-  const rlim_t wanted = std::min<rlim_t>(kJudgeDescriptors, limit.rlim_max);
-  if (limit.rlim_cur < wanted) {
-    limit.rlim_cur = wanted;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  return static_cast<int>(wanted);
-}
-
 }  // namespace
 
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
   return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
 }
-
-// ------------------------------------------------------------------------------------------------------- SandboxHost
-
-absl::StatusOr<std::shared_ptr<SandboxHost>> SandboxHost::Create(const Options& options) {
-  std::shared_ptr<SandboxHost> host(new SandboxHost);
-  host->cgroups_ = CgroupHost::Detect();
-  // bubblewrap may end before it has reaped pid 1 of the sandbox: that orphan comes to us then, and not to an init
-  // which, in a container, may be a program that reaps nobody.
-  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  host->most_descriptors_ = RaiseDescriptors();
-  host->asks_at_forks_ = !host->cgroups_->pids() && ForkGate::Works();
-  GROVE_ASSIGN_OR_RETURN(host->seccomp_fd_, CompileSeccompFilter());
-  GROVE_ASSIGN_OR_RETURN(host->loopback_fd_, CompileSeccompFilter(/*loopback=*/true));
-  std::vector<std::string> places;
-  if (!options.bwrap.empty()) {
-    places.push_back(options.bwrap);
-  } else {
-    if (!options.libexec_dir.empty()) places.push_back(absl::StrCat(options.libexec_dir, "/bwrap"));
-    const std::string on_path = FindOnPath("bwrap");
-    if (!on_path.empty()) places.push_back(on_path);
-  }
-  std::string problem = "bubblewrap (bwrap) was not found; install it (apt-get install bubblewrap)";
-  for (const std::string& bwrap : places) {
-    if (access(bwrap.c_str(), X_OK) != 0) continue;
-    for (bool user : {true, false}) {
-      if (!user && geteuid() != 0) continue;  // without a user namespace only root can make the others
-      std::vector<std::string> argv = {bwrap};
-      for (std::string& a : NamespaceArgs(user)) argv.push_back(std::move(a));
-      AddSystem(&argv);
-      for (const char* a : {"--", "/usr/bin/true"}) argv.push_back(a);
-      const auto [code, err] = RunQuietly(argv, absl::Seconds(30));
-      if (code == 0) {
-        host->bwrap_ = bwrap;
-        if (HasSetUserId(bwrap) && geteuid() != 0) host->asks_at_forks_ = false;
-        host->user_namespace_ = user;
-        host->namespace_evidence_ =
-            absl::StrCat(bwrap, user ? ": user, pid, net, ipc, uts, mount namespaces"
-                                     : ": pid, net, ipc, uts, mount namespaces (user namespaces are not allowed here)");
-        return host;
-      }
-      std::string text = err;
-      absl::StripAsciiWhitespace(&text);
-      problem = absl::StrCat(bwrap, " cannot make a sandbox here: ", text.empty() ? absl::StrCat("exit ", code) : text,
-                             ". Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-                             "kernel.apparmor_restrict_unprivileged_userns=0; in a container: "
-                             "--security-opt seccomp=unconfined --security-opt systempaths=unconfined)");
-    }
-  }
-  host->namespace_evidence_ = problem;
-  if (!options.allow_weak) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(problem, ". --allow-weak-sandbox runs without it, for trusted kernels only"));
-  }
-  return host;
-}
-
-int SandboxHost::Descriptors(int wanted) const {
-  return static_cast<int>(int64_t{wanted} * most_descriptors_ / kJudgeDescriptors);
-}
-
-SandboxHost::~SandboxHost() {
-  for (int fd : {seccomp_fd_, loopback_fd_}) {
-    if (fd >= 0) close(fd);
-  }
-}
-
-// -------------------------------------------------------------------------------------------------- SandboxedProcess
 
 absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::shared_ptr<SandboxHost> host,
                                                                           SandboxSpec spec) {
@@ -532,7 +108,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   if (wrapped) {
     GROVE_RETURN_IF_ERROR(MakePipe(&info_read, &info_write));
     GROVE_RETURN_IF_ERROR(MakePipe(&block_read, &block_write));
-    absl::StatusOr<int> copy = CopyOfFilter(p.host_->seccomp_fd(p.spec_.loopback));
+    absl::StatusOr<int> copy = CopyOf(p.host_->seccomp_fd(p.spec_.loopback));
     if (!copy.ok()) return copy.status();
     filter.Set(*copy);
     int next = 3;
@@ -781,29 +357,7 @@ void SandboxedProcess::SetBounds(const Bounds& bounds) {
 }
 
 absl::StatusOr<std::string> SandboxedProcess::ReadTmpFile(const std::string& path, int64_t max_bytes) {
-  struct open_how how {};
-  how.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  Fd fd(static_cast<int>(syscall(SYS_openat2, tmp_fd_, path.c_str(), &how, sizeof(how))));
-  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path, " in the sandbox"));
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot stat ", path));
-  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
-  if (info.st_size > max_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, " has ", info.st_size, " bytes; at most ", max_bytes, " are accepted"));
-  }
-  std::string content(static_cast<size_t>(info.st_size), '\0');
-  size_t have = 0;
-  while (have < content.size()) {
-    const ssize_t n = read(fd.get(), content.data() + have, content.size() - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
-    if (n == 0) break;
-    have += static_cast<size_t>(n);
-  }
-  content.resize(have);
-  return content;
+  return ReadBelow(tmp_fd_, path, max_bytes);
 }
 
 void SandboxedProcess::HardKill() {

@@ -1,0 +1,49 @@
+// Descriptors with an owner, and the few kinds of them that a sandbox is run with.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace grove::sandbox {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { Close(); }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  void Set(int fd) {
+    Close();
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Both ends close on exec.
+absl::Status MakePipe(Fd* read_end, Fd* write_end);
+
+int PidfdOpen(pid_t pid);               // -1 where there is no such process
+void PidfdKill(int pidfd, int signal);  // nothing for -1
+bool Gone(int pidfd);                   // the process has ended; true for -1
+
+// A memfd with `content`, at offset 0.
+absl::StatusOr<int> MemfdWith(absl::string_view content);
+// The text of a small file, at most 64 KiB, in a memfd of its own.
+absl::StatusOr<int> CopyOf(int fd);
+
+}  // namespace grove::sandbox
