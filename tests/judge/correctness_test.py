@@ -44,8 +44,8 @@ class Tests(judge_test.Tests):
     def outcomes(self, result):
         return {d["distribution"][len("INPUT_DISTRIBUTION_"):]: d for d in result["correctness"]["distributions"]}
 
-    def findings(self, source, format="PROBLEM_FORMAT_KERNELBENCH"):
-        judge = Judge(self.libexec, python=self.python)
+    def findings(self, source, format="PROBLEM_FORMAT_KERNELBENCH", extra=()):
+        judge = Judge(self.libexec, python=self.python, extra=extra)
         judge.next += 1
         judge.channel.send({"type": "load", "id": judge.next, "check": True,
                             "problem": {"name": "problem", "format": format, "source": source}, "options": {}})
@@ -668,6 +668,14 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         has(model("        return torch.relu_(a[0])", one), "writes-inputs", True)
         has(model("        return a[0] * 2", "[__import__('numpy').random.default_rng().random(9), torch.randn(3)][1:] + [torch.tensor(__import__('os').urandom(9)[0] / 256.)]"),
             "unseeded-inputs", False)
+
+    def test_a_problem_that_is_too_large_for_what_the_judge_may_have_is_said_to_be(self):
+        problem = model("        return a[0] * 2", "[torch.randn(12, 1 << 20)]")  # 96 MiB with its output
+        def found(mib):
+            return self.findings(problem, extra=("--memory-bytes", str(mib << 20))).get("memory")
+        assert found(8192) is None
+        none = found(700)  # torch itself is part of it
+        assert none and none["serious"] and "96 MiB; an evaluation needs 6 times that" in none["what"], none
 
     def test_parameters_that_say_nothing_are_noted(self):
         def norm(training, more=""):

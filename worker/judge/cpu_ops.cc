@@ -73,7 +73,8 @@ std::string Arch() {
 
 class CpuOps : public DeviceOps {
  public:
-  CpuOps(int threads, std::vector<int> processors) : threads_(threads), awake_(threads, std::move(processors)) {
+  CpuOps(int threads, std::vector<int> processors, std::size_t most_memory)
+      : threads_(threads), most_memory_(most_memory), awake_(threads, std::move(processors)) {
     long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (bytes <= 0) bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -94,13 +95,20 @@ class CpuOps : public DeviceOps {
   std::size_t free_bytes() const override {
     std::ifstream file("/proc/meminfo");
     std::string name;
-    std::size_t kib = 0;
+    std::size_t kib = 0, free = std::size_t{1} << 30;
     std::string unit;
     while (file >> name >> kib) {
       std::getline(file, unit);
-      if (name == "MemAvailable:") return kib << 10;
+      if (name != "MemAvailable:") continue;
+      free = kib << 10;
+      break;
     }
-    return std::size_t{1} << 30;
+    if (most_memory_ == 0) return free;
+    // What is resident is counted against the limit, files that are mapped and shared memory, too.
+    std::size_t pages = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> pages >> resident;
+    resident *= static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    return std::min(free, most_memory_ > resident ? most_memory_ - resident : 0);
   }
   std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override { return std::make_unique<MemoryFile>(bytes); }
   void Copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
@@ -180,6 +188,7 @@ class CpuOps : public DeviceOps {
   static constexpr std::size_t kLine = 64;
 
   int threads_;
+  std::size_t most_memory_;
   Awake awake_;
   std::size_t cache_;
   bool differed_ = false;
@@ -188,8 +197,8 @@ class CpuOps : public DeviceOps {
 
 }  // namespace
 
-std::unique_ptr<DeviceOps> MakeCpuOps(int threads, std::vector<int> processors) {
-  return std::make_unique<CpuOps>(threads, std::move(processors));
+std::unique_ptr<DeviceOps> MakeCpuOps(int threads, std::vector<int> processors, std::size_t most_memory) {
+  return std::make_unique<CpuOps>(threads, std::move(processors), most_memory);
 }
 
 }  // namespace grove::judge

@@ -88,8 +88,9 @@ class DeviceOps {
   virtual double LaunchSeconds() { return 0; }  // of one empty kernel after another; 0 where nothing is launched
 };
 
-// `processors`: those that the sides' threads are bound to; empty where they are not.
-std::unique_ptr<DeviceOps> MakeCpuOps(int threads, std::vector<int> processors = {});
+// `processors`: those that the sides' threads are bound to; empty where they are not. `most_memory`: bytes that this
+// process may have; 0 = as many as are free.
+std::unique_ptr<DeviceOps> MakeCpuOps(int threads, std::vector<int> processors = {}, std::size_t most_memory = 0);
 std::unique_ptr<DeviceOps> MakeCudaOps(int ordinal);  // throws where built without CUDA
 
 }  // namespace grove::judge

@@ -42,7 +42,8 @@ struct Arguments {
   std::string device = "cpu";
   int threads = 0;
   std::string python;
-  bool python_ahead = false;  // it is started before hello is said: the problem will be a Python one
+  bool python_ahead = false;     // it is started before hello is said: the problem will be a Python one
+  std::size_t memory_bytes = 0;  // of the host's that it may have; 0 = any
   double load_seconds = 300;
   double call_seconds = 60;     // one call of the reference while it is loaded; a thousand times what problems take
   std::vector<int> processors;  // that threads are bound to; empty = they are not
@@ -51,7 +52,8 @@ struct Arguments {
 [[noreturn]] void Usage(const std::string& what) {
   std::fprintf(stderr,
                "grove-judge: %s\nusage: grove-judge [--fd N] [--device cpu|cuda:N] [--threads N] [--python PATH] "
-               "[--ahead python] [--load-seconds S] [--call-seconds S]\nStarted by grove-worker; docs/protocol.md says "
+               "[--ahead python] [--memory-bytes N] [--load-seconds S] [--call-seconds S]\nStarted by grove-worker; "
+               "docs/protocol.md says "
                "what it speaks.\n",
                what.c_str());
   std::exit(2);
@@ -80,6 +82,8 @@ Arguments Parse(int argc, char** argv) {
     } else if (name == "--ahead") {
       if (value != "python") Usage("--ahead knows python alone, not " + value);
       arguments.python_ahead = true;
+    } else if (name == "--memory-bytes") {
+      arguments.memory_bytes = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "--load-seconds") {
       arguments.load_seconds = std::atof(value.c_str());
     } else if (name == "--call-seconds") {
@@ -134,7 +138,8 @@ class Judge {
 
   int Run() {
     try {
-      ops_ = cuda_ ? MakeCudaOps(index_) : MakeCpuOps(arguments_.threads, arguments_.processors);
+      ops_ =
+          cuda_ ? MakeCudaOps(index_) : MakeCpuOps(arguments_.threads, arguments_.processors, arguments_.memory_bytes);
       if (cuda_) at::zeros({1}, at::device(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index_))));
       if (arguments_.python_ahead) FromPythonLibrary<StartPythonFunction>(kStartPythonEntry)(arguments_.python);
     } catch (const std::exception& error) {

@@ -45,6 +45,8 @@ absl::StatusOr<StartedProcess> JudgeProcess::Spawn(const JudgeConfig& config, bo
                config.device_argument,
                "--threads",
                absl::StrCat(config.threads),
+               "--memory-bytes",
+               absl::StrCat(config.memory_bytes),
                "--load-seconds",
                absl::StrCat(config.load_seconds)};
   if (!config.python.empty()) {
