@@ -36,5 +36,15 @@ TEST_CASE("One threshold, index, pole or unknown operation makes a graph one tha
   CHECK_FALSE(Continuous(json::array()));
 }
 
+TEST_CASE("A graph that chooses is known by its operations", "[continuity]") {
+  for (const char* kind : {"aten::amax", "aten::max", "aten::topk", "aten::sort", "aten::median", "aten::max_pool2d"}) {
+    CAPTURE(kind);
+    CHECK(Chooses(json::array({Operation("aten::matmul"), Operation(kind)})));
+  }
+  CHECK_FALSE(Chooses(json::array({Operation("aten::matmul"), Operation("aten::softmax"), Operation("aten::sum")})));
+  CHECK_FALSE(Chooses(json::array({Operation("mine::amax"), Operation("amax"), json::object()})));
+  CHECK_FALSE(Chooses(json::array()));
+}
+
 }  // namespace
 }  // namespace grove::judge

@@ -122,6 +122,43 @@ FILE* f = fopen("SEEN", "a"); fputs("sum\\n", f); fclose(f);""".replace("n_in", 
             result, hits, _ = self.remembers(seeded, factor)
             assert result["verdict"] == "VERDICT_WRONG" and hits > 0, (result, hits)
 
+    # Says which draws it meets again, each of whose elements has become a little smaller.
+    MEETS = """
+#include <vector>
+#include <stdio.h>
+struct Known { float few[64]; }; static std::vector<Known> known;
+static void Meet(const float* x, long size) {
+  Known now; for (int i = 0; i < 64; ++i) now.few[i] = x[i * (size / 64)];
+  bool again = false;
+  for (const Known& k : known) { bool same = true; for (int i = 0; i < 64; ++i) { float q = now.few[i] / k.few[i]; same = same && q > 0.93f && q < 1.08f; } again = again || same; }
+  if (!again) known.push_back(now);
+  FILE* f = fopen("SEEN", "a"); fputs(again ? "again\\n" : "new\\n", f); fclose(f);
+}
+"""
+
+    def meets(self, forward, body):
+        problem = model("        return " + forward, self.SLOW_DRAW + "[torch.randn(64, 256)]")
+        seen = os.path.join(self.folder.name, "met")
+        source = self.MEETS.replace("SEEN", seen) + judge_test.kernel("Meet(x, 64 * 256); " + body)
+        result = self.native(problem, source, self.TIMED, whole=True)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        with open(seen, encoding="utf-8") as file:
+            calls = file.read().split()
+        os.remove(seen)
+        return calls.count("again"), calls.count("new")
+
+    def test_draws_of_which_one_knows_where_to_look_do_not_come_back(self):
+        # The largest of a row is one of the few that were large before.
+        largest = "for (int r = 0; r < 64; ++r) { y[r] = x[r * 256]; for (int c = 1; c < 256; ++c) y[r] = fmaxf(y[r], x[r * 256 + c]); }"
+        again, new = self.meets("torch.amax(a[0], dim=1)", largest)
+        assert again <= 16 and new > 4 * again + 10, (again, new)
+        # By what it does, not by its name.
+        again, new = self.meets("torch.logsumexp(a[0] * 1e6, dim=1) * 1e-6", largest)
+        assert again <= 16 and new > 4 * again + 10, (again, new)
+        # What needs all of its inputs is made of earlier draws, as before.
+        again, new = self.meets("a[0].sum(1)", "for (int r = 0; r < 64; ++r) { double t = 0; for (int c = 0; c < 256; ++c) t += x[r * 256 + c]; y[r] = t; }")
+        assert again > new, (again, new)
+
     def test_a_threshold_behind_a_sum_is_judged_by_what_rounding_decides(self):
         # One element of 10^6 lies so near that the order of the sum decides, and it may differ by all of the threshold.
         problem = model("        return torch.nn.functional.hardshrink(a[0] @ a[1], 4.0)", "[torch.randn(1024, 64), torch.randn(64, 256)]")

@@ -17,14 +17,29 @@ constexpr char kContinuous[] =
     "mul mv neg permute prelu relu relu6 reshape scaled_dot_product_attention select selu sigmoid silu sin "
     "slice softmax softplus split square squeeze stack sub sum t tanh transpose unbind unsqueeze view ";
 
+constexpr char kChoosing[] =
+    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d amax amin aminmax argmax argmin argsort cummax cummin "
+    "fmax fmin fractional_max_pool2d kthvalue max max_pool1d max_pool2d max_pool3d max_pool1d_with_indices "
+    "max_pool2d_with_indices max_pool3d_with_indices median min mode msort nanmedian nanquantile quantile sort topk ";
+
+std::set<std::string> Words(const char* text) {
+  std::istringstream words(text);
+  std::set<std::string> all;
+  for (std::string word; words >> word;) all.insert(word);
+  return all;
+}
+
 const std::set<std::string>& Names() {
-  static const auto* names = [] {
-    std::istringstream words(kContinuous);
-    auto* all = new std::set<std::string>;
-    for (std::string word; words >> word;) all->insert(word);
-    return all;
-  }();
+  static const auto* names = new std::set<std::string>(Words(kContinuous));
   return *names;
+}
+
+// Of torch's own, without its namespace; else empty.
+std::string NameOf(const nlohmann::json& operation) {
+  constexpr char kTorch[] = "aten::";
+  std::string kind = operation.value("kind", "");
+  if (kind.rfind(kTorch, 0) != 0) return "";
+  return kind.substr(sizeof kTorch - 1);
 }
 
 bool Floating(const nlohmann::json& type) {
@@ -33,10 +48,7 @@ bool Floating(const nlohmann::json& type) {
 }
 
 bool KnownContinuous(const nlohmann::json& operation) {
-  constexpr char kTorch[] = "aten::";
-  std::string kind = operation.value("kind", "");
-  if (kind.rfind(kTorch, 0) != 0) return false;
-  kind.erase(0, sizeof kTorch - 1);
+  std::string kind = NameOf(operation);
   if (kind.size() > 1 && kind.back() == '_') kind.pop_back();  // in place
   const nlohmann::json types = operation.value("output_types", nlohmann::json::array());
   return Names().count(kind) != 0 && std::all_of(types.begin(), types.end(), Floating);
@@ -46,6 +58,12 @@ bool KnownContinuous(const nlohmann::json& operation) {
 
 bool Continuous(const nlohmann::json& graph) {
   return !graph.empty() && std::all_of(graph.begin(), graph.end(), KnownContinuous);
+}
+
+bool Chooses(const nlohmann::json& graph) {
+  static const auto* names = new std::set<std::string>(Words(kChoosing));
+  return std::any_of(graph.begin(), graph.end(),
+                     [](const nlohmann::json& operation) { return names->count(NameOf(operation)) != 0; });
 }
 
 }  // namespace grove::judge

@@ -10,4 +10,8 @@ namespace grove::judge {
 // values. False for what is not known, and for an empty graph.
 bool Continuous(const nlohmann::json& graph);
 
+// Whether an operation of it chooses among its inputs' elements or puts them in order (max, topk, sort, max_pool2d): of
+// values that have been seen, each changed by a little, one knows where to look.
+bool Chooses(const nlohmann::json& graph);
+
 }  // namespace grove::judge

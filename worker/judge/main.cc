@@ -445,6 +445,7 @@ class Judge {
       problem_.reduction = trace.reduction;
       problem_.reductions = trace.reductions;
       problem_.continuous = Continuous(trace.graph);
+      problem_.chooses = Chooses(trace.graph);
       if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
       }

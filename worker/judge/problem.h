@@ -19,6 +19,7 @@ struct LoadedProblem {
   std::vector<double> reductions;  // of those that lead to each output; empty where that is not known
   double ReductionOf(std::size_t output) const { return output < reductions.size() ? reductions[output] : reduction; }
   bool continuous = false;           // no thresholds, indices or poles in its graph, as far as that is known
+  bool chooses = false;              // results are put in order, or chosen among others, by an operation of its graph
   std::vector<Exactness> exactness;  // of each output; empty where there is no graph
   Exactness ExactnessOf(std::size_t output) const {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "worker/judge/distributions.h"
 #include "worker/judge/tensor_type.h"
@@ -18,6 +19,9 @@ constexpr std::int64_t kFactorOffsets = std::int64_t{1} << 16;  // ways in which
 constexpr double kManyTerms = 0x1p16;                           // of a reduction over which such factors average out
 constexpr double kNarrow = 1.0 / 32, kWide = 1.0 / 2;           // what factors may be below 1; of many terms
 constexpr double kMostAlike = 0.5;     // share of an output's elements that factors may leave as they were
+// Where half of the inputs' elements have new factors, a result of two elements and more stays as it was in a quarter of
+// the cases if it needs them all, and in half of them if it is one of them.
+constexpr double kMostChosen = 0.375;
 constexpr double kCheapDraws = 0.004;  // seconds of drawing before a run that nobody minds
 constexpr double kLongDraws = 0.4;     // and the most, where every set must be drawn
 
@@ -127,12 +131,12 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   const bool told =
       std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
   // (Where draws are always the same, another one would be no newer.)
-  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || SameForVaried(one)));
+  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || problem_.chooses || SameForVaried(one)));
   if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
 }
 
 // Whether the result does not follow the factors (signs, thresholds at zero): then what was seen of an earlier set is
-// the answer for this one.
+// the answer for this one. Or is chosen among the inputs: then it says where the answer is.
 bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
   if (std::none_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.varied; })) return false;
   StoreVaried(0, drawn);
@@ -141,16 +145,34 @@ bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
     call->Run();
     return call->Outputs();
   };
-  const std::vector<at::Tensor> before = outputs(drawn), after = outputs(leaves_[0]);
-  for (std::size_t i = 0; i < before.size() && i < after.size(); ++i) {
-    if (before[i].numel() == 0 || before[i].sizes() != after[i].sizes()) continue;
-    // Zeros that stay zeros are a rectifier's.
-    const at::Tensor some = before[i].ne(0);
-    const double count = some.sum().item<double>();
-    if (count > 0 && at::logical_and(some, before[i].eq(after[i])).sum().item<double>() > kMostAlike * count)
-      return true;
+  const std::vector<at::Tensor> before = outputs(drawn);
+  // Whether of an output, where it is worth saying, more than this share stayed. Zeros that stay zeros are a
+  // rectifier's.
+  const auto stayed = [&](const std::vector<at::Tensor>& after, double share, double least_inputs) {
+    for (std::size_t i = 0; i < before.size() && i < after.size(); ++i) {
+      if (before[i].numel() == 0 || before[i].sizes() != after[i].sizes()) continue;
+      if (static_cast<double>(before[i].numel()) > least_inputs) continue;
+      const at::Tensor some = before[i].ne(0);
+      const double count = some.sum().item<double>();
+      if (count > 0 && at::logical_and(some, before[i].eq(after[i])).sum().item<double>() > share * count) return true;
+    }
+    return false;
+  };
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  if (stayed(outputs(leaves_[0]), kMostAlike, kAny)) return true;
+  // Who has seen a draw knows where its largest elements are, and need look at no others: the values follow the
+  // factors, what has to be read for them does not.
+  double inputs = 0;
+  for (std::size_t i = 0; i < manners_.size(); ++i) {
+    if (!manners_[i].varied || manners_[i].symmetric) continue;
+    at::Tensor& varied = leaves_[0][i].tensor;
+    varied.copy_(at::where(at::rand_like(varied, at::kFloat).lt(0.5), varied, drawn[i].tensor));
+    inputs += static_cast<double>(varied.numel());
   }
-  return false;
+  for (std::size_t i = 0; i < manners_.size(); ++i) {
+    if (manners_[i].same_as != SIZE_MAX) leaves_[0][i].tensor.copy_(leaves_[0][manners_[i].same_as].tensor);
+  }
+  return stayed(outputs(leaves_[0]), kMostChosen, inputs / 2);
 }
 
 // What was seen of a draw, times the mean of the factors, would then be within what rounding may do.
