@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "worker/judge/claims.h"
 #include "worker/judge/processor_wait.h"
 #include "worker/judge/statistics.h"
 
@@ -51,6 +52,8 @@ constexpr std::chrono::milliseconds kWatchPeriod{5};
 // have rested, code and weights in no cache.
 constexpr double kMoreAlone = 2, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
 constexpr std::size_t kFewCalls = 3;
+constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // at single calls; more where the machine is in the way
+constexpr double kMostEcho = 50e-3;                // seconds that the judge's own thread works for
 constexpr double kNormal95 = 1.96;     // standard errors to either side of an estimate hold the truth in 95 %
 constexpr double kVerifyShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
 constexpr double kLongest = 20;        // times max_time, for min_samples
@@ -564,9 +567,29 @@ void Timing::Cheated(const std::string& evidence, double claimed, double seconds
                 {{"stage", "time"}, {"evidence", evidence}}};
 }
 
+void Timing::Unsure(const std::string& evidence, const std::vector<double>& waits) {
+  throw Verdict{"VERDICT_UNMEASURABLE", evidence + "; " + Busy(waits), {}};
+}
+
+// One more run of the candidate, and what the judge's own thread waits when it is asked in the same way, which takes as
+// long to answer.
+void Timing::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
+  if (echo_ == nullptr) echo_ = std::make_unique<Echo>();
+  values_.Refill(sets);
+  TimeCandidate(sets);
+  const Reply& reply = candidate_.reply();
+  const double claimed = std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0);
+  const int processor = candidate_.processor();
+  if (waits->empty()) echo_->Wait(0, processor);  // goes there
+  ops_.Rest(processor);
+  waits->push_back(echo_->Wait(std::min({claimed, reply.wall, kMostEcho}), processor));
+}
+
 // No figure rests on a claim, so a lie gains nothing; it is named all the same: in the timed runs, or in single calls,
 // which a liar may treat differently. These say, too, what a call takes by itself: all inputs of a run lie before the
 // candidate at once, and on a GPU that one call does not fill the first could do the work of many.
+// A machine that has more work than processors keeps honest candidates waiting where no claim shows it: nobody is
+// accused but by runs beside which the judge has asked a thread of its own in the same way.
 void Timing::CheckClaims(double asking) {
   // Too few to measure by are too few to accuse by: one preempted run would decide.
   if (runs_.size() < static_cast<std::size_t>(settings_.least_accused)) return;
@@ -586,15 +609,23 @@ void Timing::CheckClaims(double asking) {
     std::snprintf(text, sizeof text,
                   "in runs of %zu calls the judge's clock grew by %.4g s a call, the claims by %.4g s", calls_, span,
                   claimed);
+    std::vector<double> least, waits;
+    for (int i = 0; i < 9 && (i < 5 || i * span * calls < settings_.max_time); ++i) {
+      TimeWithWait(Pick(calls_), &waits);
+      const Reply& reply = candidate_.reply();
+      least.push_back(reply.wall - asking - std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
+    }
+    // Where it has gone by now, it was the machine's.
+    if (Judge(Quantile(least, 0.1), 0.25 * span * calls + slack, waits) != Contradiction::kPlain) Unsure(text, waits);
     Cheated(text, claimed, span);
   }
-  bool honest = false;
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  bool honest = false, unsure = false;
+  std::vector<double> waits;
+  for (int attempt = 0; attempt < (unsure ? kAttemptsUnsure : kAttempts); ++attempt) {
     std::vector<double> singles, walls;
+    waits.clear();
     for (int i = 0; i < 9 && (i < 3 || (i * span < settings_.max_time && values_.drawing() == 0)); ++i) {
-      const Sets one = Pick(1);
-      values_.Refill(one);
-      TimeCandidate(one);
+      TimeWithWait(Pick(1), &waits);
       walls.push_back(candidate_.reply().wall - asking);
       singles.push_back(candidate_.reply().claims[0]);
     }
@@ -602,8 +633,10 @@ void Timing::CheckClaims(double asking) {
     // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one.
     const bool apart = ops_.cuda() && calls_ >= kFewCalls && wall > most_alone;
     apart_ = apart && (attempt == 0 || apart_ > 0) ? Median(walls) - each : 0;
-    const bool clear = wall - single <= 0.25 * wall + slack;
+    const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits);
+    const bool clear = contradiction == Contradiction::kNone;
     honest = honest || clear;
+    unsure = unsure || contradiction == Contradiction::kUnsure;
     if (clear && !apart) return;
     if (clear) continue;
     std::snprintf(
@@ -612,6 +645,7 @@ void Timing::CheckClaims(double asking) {
         wall, asking);
   }
   if (honest) return;
+  if (unsure) Unsure(text, waits);
   Cheated(text, claimed, span);
 }
 
@@ -621,18 +655,28 @@ void Timing::CheckAsking(double asking) {
   const auto [implied, error] = ImpliedAsking();
   if (!std::isfinite(error)) return;
   const double longer = static_cast<double>(calls_);
-  const double empty = Quantile(empty_, 0.25), run = Median(runs_);
-  const double margin = std::max(0.05 * run, 200e-6) + 4 * error;
-  if (empty < 2 * candidate_.empty_before() || empty - asking < std::max(0.05 * run, 200e-6) ||
-      empty - implied < margin) {
-    return;
-  }
+  const double run = Median(runs_), least = std::max(0.05 * run, 200e-6);
+  // What an empty run has too much. Not above zero: nothing.
+  const auto beyond = [&](const std::vector<double>& runs) {
+    const double empty = Quantile(runs, 0.25);
+    return std::min(
+        {empty - 2 * candidate_.empty_before(), empty - asking - least, empty - implied - least - 4 * error});
+  };
+  if (beyond(empty_) <= 0) return;
+  const double empty = Quantile(empty_, 0.25);
   char text[400];
   std::snprintf(
       text, sizeof text,
       "asked to run nothing it took %.4g s, and %.4g s before its program was loaded; its runs of %zu and %zu "
       "calls (%.4g s and %.4g s) say that asking costs %.4g s",
       empty, candidate_.empty_before(), calls_, calls_ / 2, run, Median(shorts_), implied);
+  // Once more, beside a thread of the judge's own.
+  std::vector<double> again, waits;
+  for (int i = 0; i < 9; ++i) {
+    TimeWithWait({}, &waits);
+    again.push_back(candidate_.reply().wall);
+  }
+  if (Judge(beyond(again), 0, waits) != Contradiction::kPlain) Unsure(text, waits);
   Cheated(text, Median(claims_) / longer, (run - asking) / longer);
 }
 

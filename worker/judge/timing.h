@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "worker/judge/check.h"
+#include "worker/judge/echo.h"
 #include "worker/judge/gpu_health.h"
 #include "worker/judge/gpu_watch.h"
 #include "worker/judge/outputs.h"
@@ -119,6 +120,8 @@ class Timing {
   double EmptyOf(const Series& series) const;
   void CheckClaims(double asking);
   void CheckAsking(double asking);
+  void TimeWithWait(const Sets& sets, std::vector<double>* waits);
+  [[noreturn]] void Unsure(const std::string& evidence, const std::vector<double>& waits);
   [[noreturn]] void Cheated(const std::string& evidence, double claimed, double seconds);
   void Report(double asking);
 
@@ -153,6 +156,7 @@ class Timing {
   int first_elsewhere_ = 0;
   bool been_elsewhere_ = false;
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;
+  std::unique_ptr<Echo> echo_;                         // where someone may be accused
   std::unique_ptr<GpuWatch> watch_;                    // null on a CPU
   GpuHealth health_;                                   // as the watch has it
   GpuHealth::Window other_window_, candidate_window_;  // of the last pair

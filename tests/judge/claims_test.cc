@@ -1,0 +1,40 @@
+#include "worker/judge/claims.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace grove::judge {
+
+// What a single call may lack: two requests of nothing, 200 us, and a quarter of 3 ms.
+constexpr double kAllowed = 2 * 150e-6 + 200e-6 + 0.25 * 3e-3;
+
+TEST_CASE("A claim that agrees with the clock is no contradiction, on any machine", "[claims]") {
+  for (const std::vector<double>& waits :
+       {std::vector<double>{}, std::vector<double>{30e-6, 40e-6}, std::vector<double>{4e-3, 9e-3}}) {
+    CHECK(Judge(-1e-3, kAllowed, waits) == Contradiction::kNone);
+    CHECK(Judge(0, kAllowed, waits) == Contradiction::kNone);
+    CHECK(Judge(kAllowed, kAllowed, waits) == Contradiction::kNone);
+  }
+}
+
+TEST_CASE("What a thread of the judge's own waited as well accuses nobody", "[claims]") {
+  // Six busy processes on two processors: a kernel of 3 ms was heard 4 ms late in its quickest single call.
+  const std::vector<double> overrun = {3.9e-3, 4.1e-3, 8.0e-3, 60e-6, 4.0e-3, 12e-3, 3.8e-3, 4.0e-3, 7.9e-3};
+  CHECK(Judge(4e-3, kAllowed, overrun) == Contradiction::kUnsure);
+  CHECK(Busy(overrun).find("0.004 s") != std::string::npos);
+  // Half of the time there was a processor.
+  const std::vector<double> busy = {60e-6, 4e-3, 50e-6, 4e-3, 50e-6, 4e-3, 50e-6, 4e-3, 50e-6};
+  CHECK(Judge(4e-3, kAllowed, busy) == Contradiction::kUnsure);
+}
+
+TEST_CASE("A lie on a quiet machine is one, whatever happened once", "[claims]") {
+  const std::vector<double> quiet = {45e-6, 60e-6, 52e-6, 48e-6, 130e-6, 51e-6, 3e-3, 49e-6, 55e-6};
+  CHECK(Explained(quiet) == 0);
+  CHECK(Judge(1.01 * kAllowed, kAllowed, quiet) == Contradiction::kPlain);
+  CHECK(Judge(1.01 * kAllowed, kAllowed, {}) == Contradiction::kPlain);
+  // Nor does a machine that keeps everyone waiting for a little explain what takes a hundred times as long.
+  CHECK(Judge(50e-3, kAllowed, std::vector<double>(9, 400e-6)) == Contradiction::kPlain);
+}
+
+}  // namespace grove::judge

@@ -1,0 +1,38 @@
+#include "worker/judge/claims.h"
+
+#include <cstdio>
+
+#include "worker/judge/statistics.h"
+
+namespace grove::judge {
+namespace {
+
+// What waking a thread takes where nobody else wants the processor, and no more: what is allowed holds it already.
+constexpr double kQuietWait = 250e-6;
+// A candidate's runs that say least against it are compared with a usual wait, and its process is woken as often as
+// the judge's thread: so many times that is far beyond chance.
+constexpr double kUsual = 0.75, kTimes = 4;
+
+}  // namespace
+
+double Explained(const std::vector<double>& waits) {
+  if (waits.empty()) return 0;
+  const double usual = Quantile(waits, kUsual);
+  return usual > kQuietWait ? kTimes * usual : 0;
+}
+
+Contradiction Judge(double missing, double allowed, const std::vector<double>& waits) {
+  if (!(missing > allowed)) return Contradiction::kNone;
+  return missing > allowed + Explained(waits) ? Contradiction::kPlain : Contradiction::kUnsure;
+}
+
+std::string Busy(const std::vector<double>& waits) {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "a thread of the judge's own that was asked in between was kept waiting for %.3g s (median; at most "
+                "%.3g s): the machine has more work than processors; ask again when it has less",
+                Median(waits), Quantile(waits, 1));
+  return text;
+}
+
+}  // namespace grove::judge

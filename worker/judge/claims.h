@@ -1,0 +1,27 @@
+// Whether what a candidate claims and what the judge's clock says contradict each other, or the machine explains it:
+// where there is more work than processors, a process waits for one before it begins and before it is heard, and only
+// it could say so. Pure. docs/timing.md: "Lies that gain nothing are named all the same".
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace grove::judge {
+
+enum class Contradiction {
+  kNone,
+  kUnsure,  // a thread of the judge's own, which was asked in the same way in between, waited as well
+  kPlain,
+};
+
+// Seconds that waits of the judge's own thread (Echo) explain in each of the candidate's runs: none on a machine that
+// has a processor for everyone.
+double Explained(const std::vector<double>& waits);
+
+// `missing`: seconds that are on the judge's clock and in no claim; `allowed`: of them, on a quiet machine.
+Contradiction Judge(double missing, double allowed, const std::vector<double>& waits);
+
+// For the reason of an UNMEASURABLE.
+std::string Busy(const std::vector<double>& waits);
+
+}  // namespace grove::judge
