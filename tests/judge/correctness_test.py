@@ -136,8 +136,8 @@ static void Meet(const float* x, long size) {
 }
 """
 
-    def meets(self, forward, body):
-        problem = model("        return " + forward, self.SLOW_DRAW + "[torch.randn(64, 256)]")
+    def meets(self, forward, body, inputs="[torch.randn(64, 256)]"):
+        problem = model("        return " + forward, self.SLOW_DRAW + inputs)
         seen = os.path.join(self.folder.name, "met")
         source = self.MEETS.replace("SEEN", seen) + judge_test.kernel("Meet(x, 64 * 256); " + body)
         result = self.native(problem, source, self.TIMED, whole=True)["result"]
@@ -156,8 +156,15 @@ static void Meet(const float* x, long size) {
         again, new = self.meets("torch.logsumexp(a[0] * 1e6, dim=1) * 1e-6", largest)
         assert again <= 16 and new > 4 * again + 10, (again, new)
         # What needs all of its inputs is made of earlier draws, as before.
-        again, new = self.meets("a[0].sum(1)", "for (int r = 0; r < 64; ++r) { double t = 0; for (int c = 0; c < 256; ++c) t += x[r * 256 + c]; y[r] = t; }")
+        sums = "for (int r = 0; r < 64; ++r) { double t = 0; for (int c = 0; c < 256; ++c) t += x[r * 256 + c]; y[r] = t; }"
+        again, new = self.meets("a[0].sum(1)", sums)
         assert again > new, (again, new)
+        # So is what has its zeros in the same places in every draw, but not what has them in others. (The first of each row,
+        # which is looked at, is none.)
+        again, new = self.meets("a[0].sum(1)", sums, "[torch.randn(64, 256) * (torch.arange(256) % 4 == 0)]")
+        assert again > new, (again, new)
+        again, new = self.meets("a[0].sum(1)", sums, "[torch.randn(64, 256) * ((torch.rand(64, 256) > 0.5) | (torch.arange(256) == 0))]")
+        assert again <= 16 and new > 4 * again + 10, (again, new)
 
     def test_a_threshold_behind_a_sum_is_judged_by_what_rounding_decides(self):
         # One element of 10^6 lies so near that the order of the sum decides, and it may differ by all of the threshold.

@@ -18,14 +18,22 @@ constexpr std::int64_t kFactors = std::int64_t{1} << 20;        // that are kept
 constexpr std::int64_t kFactorOffsets = std::int64_t{1} << 16;  // ways in which they are laid over a tensor
 constexpr double kManyTerms = 0x1p16;                           // of a reduction over which such factors average out
 constexpr double kNarrow = 1.0 / 32, kWide = 1.0 / 2;           // what factors may be below 1; of many terms
-constexpr double kMostAlike = 0.5;     // share of an output's elements that factors may leave as they were
-// Where half of the inputs' elements have new factors, a result of two elements and more stays as it was in a quarter of
-// the cases if it needs them all, and in half of them if it is one of them.
+constexpr double kMostAlike = 0.5;  // share of an output's elements that factors may leave as they were
+// Where half of the inputs' elements have new factors, a result of two elements and more stays as it was in a quarter
+// of the cases if it needs them all, and in half of them if it is one of them.
 constexpr double kMostChosen = 0.375;
-constexpr double kCheapDraws = 0.004;  // seconds of drawing before a run that nobody minds
-constexpr double kLongDraws = 0.4;     // and the most, where every set must be drawn
+constexpr double kManyZeros = 1.0 / 64;  // of an input's elements
+constexpr double kCheapDraws = 0.004;    // seconds of drawing before a run that nobody minds
+constexpr double kLongDraws = 0.4;       // and the most, where every set must be drawn
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Whether zeros, which no factor moves, are many, and in each draw in other places: who has seen a draw need not look
+// for them.
+bool OtherZeros(const at::Tensor& one, const at::Tensor& two) {
+  const at::Tensor zeros = one.eq(0);
+  return zeros.sum().item<double>() > kManyZeros * static_cast<double>(one.numel()) && !zeros.equal(two.eq(0));
+}
 
 bool Floating(const Leaf& leaf) { return !leaf.scalar && Fractions(leaf.tensor) && leaf.tensor.numel() > 0; }
 
@@ -126,6 +134,7 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
     manners_[i].symmetric = manners_[i].varied && IsSymmetric(a.tensor) && IsSymmetric(b.tensor);
     // What is the same in every draw (a mask, a table) may be so in every set.
     fresh_ = fresh_ || (!manners_[i].varied && !a.tensor.equal(b.tensor));
+    fresh_ = fresh_ || (manners_[i].varied && OtherZeros(a.tensor, b.tensor));
   }
   // D A D tells D on its diagonal, and what was seen of A then gives the answer.
   const bool told =

@@ -25,10 +25,10 @@ class Values {
   // factor of its own in [31/32, 1): nothing that was computed before is right for it, nor becomes so by one
   // multiplication, and ranges such as [0, 1], signs, zeros, symmetry and equal inputs are kept. Where an input that
   // changes from draw to draw has a meaning that this would destroy (indices, masks, probabilities, sorted values:
-  // KeepsMeaning), where sums of many terms average the factors out, or where the result is chosen among the inputs, so
-  // that an earlier draw says where to look, every set is a draw, until that has taken kMostDrawing seconds; such sums
-  // then get factors in [1/2, 1), and so they do where draws are always the same.
-  // Queued on the device.
+  // KeepsMeaning), where sums of many terms average the factors out, or where the result is chosen among the inputs or
+  // these have zeros in other places in each draw, so that an earlier one says where to look, every set is a draw,
+  // until that has taken kMostDrawing seconds; such sums then get factors in [1/2, 1), and so they do where draws are
+  // always the same. Queued on the device.
   void Refill(const std::vector<std::size_t>& sets);
 
   // Every set is a new draw, where that can be. Before the first Refill.
