@@ -1,0 +1,16 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        f = x.float()
+        return (0.25 * f[..., 0] + 0.5 * f[..., 1] + 0.25 * f[..., 2]).to(torch.uint8)
+
+
+def get_inputs():
+    return [torch.randint(0, 256, (40, 50, 3), dtype=torch.uint8)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Honest programs: each candidate of this folder does its problem's work in another way than the reference, as kernels
+do, and has to be CORRECT. One coordinator and one worker evaluate them all.
+
+    run.py BUILD                       all of them
+    run.py BUILD norms losses/ctc      those whose names contain one of the words
+    run.py BUILD --every 4             every fourth, for a quick look
+    run.py BUILD --repeat 3            each several times: verdicts must not depend on the draw
+    run.py BUILD --timed               also time them for a moment: more draws, compared between timed runs
+    run.py BUILD --coordinator ADDR    on a coordinator that runs already
+
+A pair is NAME.py or NAME.toml (the problem) and NAME.cpp or NAME.new.py (the candidate)."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def pairs():
+    for folder, _, files in sorted(os.walk(HERE)):
+        for file in sorted(files):
+            stem, kind = os.path.splitext(file)
+            if folder == HERE or stem.endswith(".new") or kind not in (".py", ".toml"):
+                continue
+            candidates = [c for c in (stem + ".cpp", stem + ".new.py") if c in files]
+            assert len(candidates) == 1, f"{folder}/{stem}: one candidate is wanted, there are {len(candidates)}"
+            yield os.path.relpath(os.path.join(folder, stem), HERE), os.path.join(folder, file), os.path.join(folder, candidates[0])
+
+
+def evaluate(grove, where, problem, candidate, timed):
+    rest = ["--min-time", "0.05", "--max-time", "0.2"] if timed else ["--no-timing"]
+    done = subprocess.run([grove, "eval", problem, candidate, "--device", "cpu", "--coordinator", where, "--json", "-q", *rest],
+                          capture_output=True, text=True)
+    try:
+        answer = json.loads(done.stdout)["results"][0]
+        return answer["verdict"], answer["reason"][:700]
+    except (ValueError, KeyError, IndexError):
+        return "REFUSED", (done.stderr + done.stdout).strip()[:700]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--timed", action="store_true")
+    parser.add_argument("--coordinator")
+    options = parser.parse_args()
+    grove = os.path.abspath(os.path.join(options.build, "bin", "grove"))
+    wanted = [p for p in pairs() if not options.words or any(w in p[0] for w in options.words)][:: options.every]
+    if not wanted:
+        sys.exit("no such pair")
+    with tempfile.TemporaryDirectory() as folder:
+        service, where = None, options.coordinator
+        if not where:
+            port = os.path.join(folder, "port")
+            log = open(os.path.join(folder, "log"), "w", encoding="utf-8")
+            service = subprocess.Popen([grove, "up", "--device", "cpu", "--workers", "1", "--data", os.path.join(folder, "data"),
+                                        "--listen", "127.0.0.1:0", "--port-file", port], stdout=log, stderr=log)
+            for _ in range(600):
+                if os.path.exists(port) and os.path.getsize(port):
+                    break
+                if service.poll() is not None:
+                    sys.exit("grove up did not start: " + open(log.name, encoding="utf-8").read())
+                time.sleep(0.1)
+            where = open(port, encoding="utf-8").read().strip()
+        failed = []
+        try:
+            for name, problem, candidate in wanted:
+                for _ in range(options.repeat):
+                    begin = time.time()
+                    verdict, why = evaluate(grove, where, problem, candidate, options.timed)
+                    print(f"{name:44} {verdict:14} {time.time() - begin:5.1f} s", flush=True)
+                    if verdict != "CORRECT":
+                        failed.append(name)
+                        print("    " + why.replace("\n", "\n    "), flush=True)
+        finally:
+            if service:
+                service.terminate()
+                service.wait()
+    print(f"{len(wanted)} pairs, {len(failed)} verdicts that are not CORRECT" + "".join("\n  " + n for n in failed))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x).abs()
+
+
+def get_inputs():
+    return [torch.randn(10, 128)]
+
+
+def get_init_inputs():
+    return []
