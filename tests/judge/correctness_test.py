@@ -538,6 +538,35 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         result = self.native(problem, (body % ">") + " for (int i = 0; i < 2048; i += 17) o[i] ^= 1;")["result"]
         assert result["verdict"] == "VERDICT_WRONG", result
 
+    # The places in `o` of the four largest in each of 64 rows of 40 values v; among equal ones the last.
+    FOUR_LARGEST = ("int64_t* o = (int64_t*)args->outputs[%d].data; for (int i = 0; i < 64; ++i) { int p[40]; for (int j = 0; j < 40; ++j) p[j] = j; "
+                    "auto v = [&](int j) { return %s; }; std::sort(p, p + 40, [&](int a, int b) { return v(a) != v(b) ? v(a) > v(b) : a %s b; }); "
+                    "for (int j = 0; j < %d; ++j) o[i * %d + j] = p[j]; %s }")
+
+    def test_of_equal_keys_that_no_nudge_parts_any_may_be_chosen(self):
+        relu, whole, given = "fmaxf(x[i * 40 + j] - 1.7f, 0.f)", "x[i * 40 + j]", dict(QUICK, only_given_inputs=True)
+        values = "for (int j = 0; j < 4; ++j) y[i * 4 + j] = v(p[j]);"
+        topk = "        return torch.topk(%s, 4, dim=1)"
+        gated = model(topk % "torch.relu(a[0] - 1.7)", "[torch.randn(64, 40)]")
+        digits = model(topk % "a[0]", "[torch.randint(0, 9, (64, 40)).float()]")
+        negated = model("        return torch.sort(a[0], dim=1, descending=True)[1]", "[torch.randint(0, 9, (64, 40)).float()]")
+        first = model("        return torch.argsort(a[0], dim=1, descending=True)[:, :7]", "[torch.randint(0, 9, (64, 40)).float()]")
+        for problem, key, out, count, rest in ((gated, relu, 1, 4, values), (digits, whole, 1, 4, values),
+                                               (negated, whole, 0, 40, ""), (first, whole, 0, 7, "")):
+            for order in "<>":
+                result = self.native(problem, self.FOUR_LARGEST % (out, key, order, count, count, rest))["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (problem, order, result)
+        # Neither one place twice nor a smaller key.
+        for problem, key, wrong in ((gated, relu, "o[i * 4 + 3] = p[2];"), (digits, whole, "for (int j = 5; j < 40; ++j) if (v(p[j]) < v(p[3])) { o[i * 4 + 3] = p[j]; break; }"),
+                                    (digits, whole, "o[i * 4] = -1;"), (digits, whole, "o[i * 4] = 40;")):
+            result = self.native(problem, self.FOUR_LARGEST % (1, key, "<", 4, 4, values + wrong), given)["result"]
+            assert result["verdict"] in ("VERDICT_WRONG", "VERDICT_UNMEASURABLE"), (wrong, result)
+        # Where the order among equal keys was asked for, it is part of the result.
+        stable = model("        return torch.sort(a[0], dim=1, descending=True, stable=True)[1]", "[torch.randint(0, 9, (64, 40)).float()]")
+        assert self.native(stable, self.FOUR_LARGEST % (0, whole, "<", 40, 40, ""))["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(stable, self.FOUR_LARGEST % (0, whole, ">", 40, 40, ""))["result"]
+        assert result["verdict"] != "VERDICT_CORRECT", result
+
     def test_no_rounding_excuses_what_is_selected_or_compared_of_the_inputs_as_they_are(self):
         first = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 512; ++i) { o[i] = 0; for (int j = 1; j < %d; ++j) "
                  "if (x[i * 1000 + j] > x[i * 1000 + o[i]]) o[i] = j; }")

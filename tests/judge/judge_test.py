@@ -36,7 +36,7 @@ def get_init_inputs():
 
 def kernel(body):
     return ("#include <grove/kernel.h>\n#include <math.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
-            "#include <string.h>\n#include <thread>\nGROVE_KERNEL(args) {\n"
+            "#include <string.h>\n#include <algorithm>\n#include <thread>\nGROVE_KERNEL(args) {\n"
             "long n = 1; for (int i = 0; i < args->outputs[0].ndim; ++i) n *= args->outputs[0].shape[i];\n"
             "const float* x = (const float*)args->inputs[0].data; float* y = (float*)args->outputs[0].data;\n"
             f"(void)x; (void)y; (void)n;\n{body}\nreturn 0; }}\n")

@@ -11,7 +11,7 @@ GROVE_KERNEL(args) {
   auto length = [](const float* v) {
     float q = 0;
     for (int k = 0; k < 24; ++k) q += v[k] * v[k];
-    return std::sqrt(q);
+    return std::max(std::sqrt(q), 1e-12f);
   };
   double loss = 0;
   for (int i = 0; i < 48; ++i) {
