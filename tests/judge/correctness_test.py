@@ -466,6 +466,13 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         result = self.new(kl)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
         assert all("skipped" in d for name, d in self.outcomes(result).items() if name != "GIVEN"), result
+        # Nor are logarithms of probabilities: a program may well go back to these.
+        mean = model("        return torch.logsumexp(a[0], dim=(0, 1))", "[torch.randn(50, 40).log_softmax(-1)]")
+        result = self.native(mean, "double t = 0; for (int i = 0; i < 2000; ++i) t += exp(x[i]); *y = log(t);")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        loss = model("        return torch.nn.functional.nll_loss(a[0], a[1])", "[torch.randn(50, 40).log_softmax(-1), torch.randint(0, 40, (50,))]")
+        result = self.new(loss)["result"]
+        assert all("skipped" in d for name, d in self.outcomes(result).items() if name != "GIVEN"), result
 
     def test_what_the_reference_itself_does_not_bear_is_skipped_with_the_reason(self):
         root = model("        return torch.sqrt(a[0]) + torch.log(a[0])", "[torch.rand(64, 300) + 0.5]")

@@ -83,12 +83,13 @@ bool MeansMore(const at::Tensor& value) {
       True(value.narrow(-1, 1, value.size(-1) - 1).ge(value.narrow(-1, 0, value.size(-1) - 1)).all()))
     return true;  // sorted
   const at::Tensor wide = value.to(at::kFloat);
-  const bool positive = True(value.ge(0).all());
+  const bool positive = True(value.ge(0).all()), negative = True(value.le(0).all());
   // Elements are rounded each by itself, so that what is left of a sum grows as its root does.
   const double spacing = Spacing(value.scalar_type());
   for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
     const at::Tensor sum = wide.sum(dim), squares = wide.square().sum(dim);
-    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;  // probabilities
+    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;            // probabilities
+    if (negative && True(wide.logsumexp(dim).abs().le(1e-2).all())) return true;  // their logarithms
     const double off = std::max(8 * spacing / std::sqrt(static_cast<double>(wide.size(dim))), 1e-5);
     if (True((squares - 1).abs().le(off).all())) return true;                                // directions
     if (!positive && True(sum.abs().le(squares.sqrt() * (4 * spacing)).all())) return true;  // mean taken off
