@@ -67,6 +67,14 @@ double LongerBy(const DeviceOps& ops, const EvaluationSettings& settings) {
   return ops.cuda() ? std::clamp(kUsualWidth / settings.settle_width, 1.0, kLongerRuns) : 1;
 }
 
+// What is left of a run of `whole` seconds without what asking costs. That may have been dear when it was learnt, on a
+// machine that was busy, or dearer for the program that practised than for one that takes its requests itself: it is
+// never most of a run. Where nothing is left, nothing is.
+double LeftOfRun(double left, double whole) {
+  constexpr double kLeastLeft = 0.5;
+  return left > 0 ? std::max(left, kLeastLeft * whole) : left;
+}
+
 void Keep(std::vector<double>* values, double value) {
   values->push_back(value);
   if (values->size() > kRecent) values->erase(values->begin());
@@ -718,8 +726,11 @@ Timing::Times Timing::CallTimes(const Series& series, double asking) const {
   const double other_late = series.other_late.empty() ? 0 : Median(series.other_late);
   Times times;
   for (std::size_t i = 0; i < series.other.size(); ++i) {
-    const double theirs = (series.other[i] + other_late - empty) / static_cast<double>(series.calls);
-    const double mine = (series.candidate[i] + late - asking) / static_cast<double>(calls_) + apart_;
+    const double rival_at_least = series.rival != nullptr ? series.other[i] + other_late : 0;
+    const double theirs =
+        LeftOfRun(series.other[i] + other_late - empty, rival_at_least) / static_cast<double>(series.calls);
+    const double whole = series.candidate[i] + late;
+    const double mine = LeftOfRun(whole - asking, whole) / static_cast<double>(calls_) + apart_;
     if (!(theirs > 0) || !(mine > 0)) {
       ++times.unresolved;
       continue;
