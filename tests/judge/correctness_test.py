@@ -8,7 +8,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Judge  # noqa: E402
+from harness import Judge, build_cpp  # noqa: E402
 import judge_test  # noqa: E402
 from judge_test import QUICK, model  # noqa: E402
 
@@ -693,23 +693,24 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         assert "17" not in str(description["inputs"]) + str(description["outputs"]) + str(description["graph"]), description
 
     def test_held_out_shapes_are_not_told_by_a_candidate_that_has_seen_them(self):
-        problem = self.TOML.replace("[3, 17]", "[31, 17]")
+        problem = self.TOML.replace("[3, 17]", "[211, 131]")
         def run(line):
             body = "#include <stdexcept>\n" + judge_test.kernel(line + self.SOFTMAX)
             return self.native(problem, body, whole=True, format="PROBLEM_FORMAT_NATIVE")
-        at = "if (args->inputs[0].shape[0] == 31) "
+        at = "if (args->inputs[0].shape[0] == 211) "
+        later = "static long seen = 0, calls = 0; " + at + "seen = 1; if (seen && ++calls > 1) "
         for line, verdict in (
-                # In its words, as its result, by the figures of a wrong output, and in later words.
-                (at + "throw std::runtime_error(\"no kernel for 31 x 17\");", "VERDICT_CRASHED"),
-                (at + "return 3117;", "VERDICT_CRASHED"),
-                (at + "{ y[0] = 3117; return 0; }", "VERDICT_WRONG"),
-                ("static long seen = 0, calls = 0; " + at + "seen = 3117; if (seen && ++calls > 2) throw std::runtime_error(\"3117\");",
-                 "VERDICT_CRASHED")):
+                # In its words, as its result, by the figures of a wrong output, and in later ones.
+                (at + "throw std::runtime_error(\"no kernel for 211 x 131\");", "VERDICT_CRASHED"),
+                (at + "return 211131;", "VERDICT_CRASHED"),
+                (at + "{ y[0] = 211131; return 0; }", "VERDICT_WRONG"),
+                (later + "throw std::runtime_error(\"211131\");", "VERDICT_CRASHED"),
+                (later + "{ y[0] = 211131; return 0; }", "VERDICT_WRONG")):
             frame = run(line)
             result = frame["result"]
             assert result["verdict"] == verdict and frame["quiet"], (line, frame)
             told = str({key: value for key, value in result.items() if key not in ("stages", "device")})
-            assert not re.search(r"(?<![\d.])(17|31|527|3117)(?![\d.])", told) and "held out" in told, (line, told)
+            assert not re.search(r"(?<![\d.])(131|211|27641|211131)(?![\d.])", told) and "held out" in told, (line, told)
         # Before it has seen any it speaks for itself.
         frame = run("throw std::runtime_error(\"not today\");")
         assert "not today" in frame["result"]["reason"] and not frame["quiet"], frame
@@ -756,6 +757,15 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         assert found(8192) is None
         none = found(700)  # torch itself is part of it
         assert none and none["serious"] and "96 MiB; an evaluation needs 6 times that" in none["what"], none
+
+    def test_a_judge_with_little_memory_judges_alike_every_time(self):
+        problem = model("        return a[0] * 2", "[torch.randn(12, 1 << 20)]")
+        judge = Judge(self.libexec, python=self.python, extra=("--memory-bytes", str(2000 << 20)))
+        judge.load(problem)
+        program = build_cpp(judge_test.kernel("for (long i = 0; i < n; ++i) y[i] = 2 * x[i];"), self.include, self.folder.name, "twice")
+        rules = [judge.evaluate(program, options=QUICK)["result"]["correctness"]["rule"] for _ in range(3)]
+        assert all("in float64" in rule for rule in rules), rules
+        assert judge.close() == 0
 
     def test_parameters_that_say_nothing_are_noted(self):
         def norm(training, more=""):

@@ -1,7 +1,7 @@
 #include "worker/pipeline/process_pool.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -30,7 +30,7 @@ constexpr Ahead kNative = Ahead::kNativeCandidate;
 // Whether so many come to wait.
 bool Comes(ProcessPool& pool, int count) {
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (pool.Waiting(kNative) != count && absl::Now() < deadline) std::this_thread::yield();
+  while (pool.Waiting(kNative) != count && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
   return pool.Waiting(kNative) == count;
 }
 
@@ -120,6 +120,19 @@ TEST_CASE("A kind that is not installed is said when it is asked for, and is not
   pool->Restock(kNative);
   auto taken = TakeCandidate(*pool, config, false, config.default_limits);
   CHECK(taken.status().code() == absl::StatusCode::kFailedPrecondition);
+
+  std::atomic<int> starts{0};
+  ProcessPool failing({ProcessPool::Kind{[&]() -> absl::StatusOr<StartedProcess> {
+                                           ++starts;
+                                           return absl::InternalError("no");
+                                         },
+                                         2}});
+  failing.Restock(kNative);
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (starts == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  // Waits for one that is being started.
+  CHECK_FALSE(failing.Take(kNative).has_value());
+  CHECK(starts == 1);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -241,7 +242,7 @@ extern "C" int grove_kernel(const grove_args*) {
                                           name, R"(");
     for (;;) pause();
   }
-  sleep(5);
+  sleep(60);
   _exit(3);
 }
 )");
@@ -251,6 +252,7 @@ extern "C" int grove_kernel(const grove_args*) {
   const pid_t child = Find(name, std::chrono::seconds(60));
   REQUIRE(child > 0);
   if (ptrace(PTRACE_SEIZE, child, nullptr, nullptr) != 0) {
+    REQUIRE(errno == EPERM);
     WARN("skipped: processes may not be traced here");
     return;
   }

@@ -1,8 +1,10 @@
 #include "worker/pipeline/warm_judges.h"
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <map>
+#include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +44,7 @@ struct Bench {
       };
     }
     pool = std::make_unique<ProcessPool>(kinds);
-    judges = std::make_unique<WarmJudges>(WarmJudges::Options{config, 2, -1}, pool.get());
+    judges = std::make_unique<WarmJudges>(WarmJudges::Options{config, 2, -1, true}, pool.get());
   }
   std::vector<pid_t> Started(bool python) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -50,7 +52,7 @@ struct Bench {
   }
   bool Waits(bool python) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
-    while (pool->Waiting(JudgeKind(python)) == 0 && absl::Now() < deadline) std::this_thread::yield();
+    while (pool->Waiting(JudgeKind(python)) == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
     return pool->Waiting(JudgeKind(python)) == 1;
   }
   WarmJudge* Load(const v1::Problem& problem, bool check = false) {
@@ -135,6 +137,14 @@ TEST_CASE("Judges are found while they live, and the one used longest ago makes 
   kept->judge->process().Kill();
   kept->judge->process().Wait();
   CHECK(bench.judges->Find(Native(16)) == nullptr);
+  // One whose code ends its judge is at fault, once that repeats; the name is the judge's own.
+  v1::WorkResult result;
+  for (int deaths = 1; deaths <= 3; ++deaths) {
+    CHECK(result.problem_error() == "");
+    bench.judges->Died(bench.Load(Native(16))->problem, "it was killed", &result);
+    CHECK(bench.judges->Find(Native(16)) == nullptr);
+  }
+  CHECK_THAT(result.problem_error(), Catch::Contains("died 3 times in a row"));
   // One that judges the problem itself is nobody's.
   const std::string key = bench.Load(Native(128), /*check=*/true)->problem;
   CHECK(bench.judges->Find(Native(128)) == nullptr);

@@ -191,7 +191,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   ++trials_;
   ++current_->trials;
   const bool given = current_->distribution == Distribution::kGiven;
-  const bool held_out = reference_.HeldOut(slot->shape_set);
+  const bool held_out = reference_.HeldOut(slot->shape_set), quiet = conversation.quiet();
   slot->MustFit(expected.plain);
   // Out of the candidate's reach first: what is compared can no longer change.
   std::vector<at::Tensor> got;
@@ -245,10 +245,8 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       }
       if (compared.noise.known) noise_[i] = compared.noise;
       excused = excused || compared.excused;
-      outputs.push_back(Describe(i, expected.plain[i], compared, held_out));
-      // What a wrong kernel wrote is not told where the shape is not.
-      const bool told = !held_out || compared.ok;
-      if (!rule.leaning && told) current_->error = std::max(current_->error, compared.scaled_error);
+      outputs.push_back(Describe(i, expected.plain[i], compared, quiet, held_out));
+      if (!rule.leaning && !quiet) current_->error = std::max(current_->error, compared.scaled_error);
       if (given) {
         given_rms_.resize(got.size(), 0);
         given_rms_[i] = std::max(given_rms_[i], compared.rms);
@@ -260,7 +258,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
         figures_.also_scaled =
             figures_.also_scaled && compared.passes_scaled && !(compared.scaled_error > compared.scaled_same);
         figures_.worst_allowed = std::max(figures_.worst_allowed, compared.scaled_allowed);
-        if (told) figures_.error_found = std::max(figures_.error_found, compared.scaled_error);
+        if (!quiet) figures_.error_found = std::max(figures_.error_found, compared.scaled_error);
         figures_.error_same = std::max(figures_.error_same, compared.scaled_same);
         figures_.condition = std::max(figures_.condition, compared.noise.condition);
         figures_.reference_noise = std::max(figures_.reference_noise, compared.noise.rms);
@@ -269,7 +267,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
         failure = Output(i, got.size()) + " has elements that were never written where the reference gives NaN";
       }
       if (!compared.ok && failure.empty())
-        failure = Explain(i, got.size(), got[i], expected.plain[i], compared, trial, held_out);
+        failure = Explain(i, got.size(), got[i], expected.plain[i], compared, trial, quiet, held_out);
     }
   }
   if (failure.empty() && !undecided.empty()) throw Verdict{"VERDICT_UNMEASURABLE", undecided, {}};
@@ -361,8 +359,8 @@ void Check::CheckTypes(const Conversation& conversation, const Reply& reply, con
     const std::string wanted = TypeText(expected.plain[i]);
     const bool scalar = where == "scalar" && expected.plain[i].dim() == 0;
     const bool fits = got == wanted && (where == device || scalar);
-    if (held_out) {
-      const std::string type = ShortType(expected.plain[i].scalar_type()) + kHidden;
+    if (conversation.quiet()) {
+      const std::string type = held_out ? ShortType(expected.plain[i].scalar_type()) + kHidden : wanted;
       outputs->push_back({{"index", i}, {"path", Path(i)}, {"expected_type", type}});
       if (failure->empty() && !fits) {
         *failure = Output(i, expected.plain.size()) + " has another type, shape or place than the reference's, " + type;
@@ -383,7 +381,7 @@ void Check::CheckTypes(const Conversation& conversation, const Reply& reply, con
     outputs->push_back(description);
   }
   if (failure->empty() && reply.outputs.size() > expected.plain.size()) {
-    *failure = "the candidate returns " + (held_out ? "more" : std::to_string(reply.outputs.size())) +
+    *failure = "the candidate returns " + (conversation.quiet() ? "more" : std::to_string(reply.outputs.size())) +
                " outputs, and the reference " + std::to_string(expected.plain.size());
   }
 }
@@ -394,12 +392,18 @@ std::string Check::Output(std::size_t i, std::size_t count) const {
   return count == 1 ? "the output" : "output " + (Path(i).empty() ? std::to_string(i) : Path(i));
 }
 
-json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool held_out) const {
-  // What a wrong kernel writes may be the shape, and every figure of it tells what it wrote.
-  if (held_out) {
-    return {{"index", i},         {"path", Path(i)},  {"expected_type", ShortType(expected.scalar_type()) + kHidden},
-            {"elements", 0},      {"mismatched", 0},  {"max_abs_error", 0},
-            {"max_rel_error", 0}, {"scaled_error", 0}};
+json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool quiet,
+                     bool held_out) const {
+  // What it writes may be a shape that it was not to tell, and every figure of that tells what it wrote.
+  if (quiet) {
+    return {{"index", i},
+            {"path", Path(i)},
+            {"expected_type", held_out ? ShortType(expected.scalar_type()) + kHidden : TypeText(expected)},
+            {"elements", 0},
+            {"mismatched", 0},
+            {"max_abs_error", 0},
+            {"max_rel_error", 0},
+            {"scaled_error", 0}};
   }
   json output{{"index", i},
               {"path", Path(i)},
@@ -420,10 +424,13 @@ json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison
 }
 
 std::string Check::Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
-                           const Comparison& compared, int trial, bool held_out) const {
+                           const Comparison& compared, int trial, bool quiet, bool held_out) const {
   const std::string in = " is wrong in trial " + std::to_string(trial);
   // How many elements there are, and where the worst stands, would tell the shape; so may what was written.
-  if (held_out) return Output(i, count) + " (" + ShortType(expected.scalar_type()) + kHidden + ")" + in;
+  if (quiet) {
+    return Output(i, count) + " (" + (held_out ? ShortType(expected.scalar_type()) + kHidden : TypeText(expected)) +
+           ")" + in + (held_out ? "" : "; no figures are told, for it has run shapes that are held out");
+  }
   std::string text = Output(i, count) + " (" + TypeText(expected) + ")" + in + ": " + compared.why + "; " +
                      std::to_string(compared.mismatched) + " of " + std::to_string(compared.elements) + " elements";
   if (compared.worst >= 0) {
@@ -474,16 +481,23 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
   // Never the first: what it shows of rounding serves the others.
   const int leaning =
       judged_elsewhere && trials > 1 ? 2 + static_cast<int>(random->Below(static_cast<std::uint64_t>(trials - 1))) : 0;
+  // Shapes that are held out come last: until then a candidate may say what is wrong with it.
+  std::vector<std::size_t> order;
+  for (int i = 0; i < trials; ++i) order.push_back(static_cast<std::size_t>(i) % sets);
+  const auto told = [this](std::size_t set) { return !reference_.HeldOut(set); };
+  std::stable_partition(order.begin(), order.end(), told);
+  std::vector<bool> drawn(sets, false);
   for (int trial = 1; trial <= trials; ++trial) {
     progress("check", "trial " + std::to_string(trial) + " of " + std::to_string(trials));
-    const std::size_t set = static_cast<std::size_t>(trial - 1) % sets;
+    const std::size_t set = order[static_cast<std::size_t>(trial) - 1];
     const std::size_t index = set == 0 ? random->Below(timed_slots) : timed_slots + set - 1;
     Slot* slot = &arena->at(index);
     reference_.SelectShapeSet(set);
     slot->leaves.clear();  // the last draw's memory serves the next
     std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
-    // A float64 evaluation that is slow is done for the first trial alone: its noise figures serve the others.
-    const bool first = trial <= static_cast<int>(sets);
+    // A float64 evaluation that is slow is done for a shape's first trial alone: its noise figures serve the others.
+    const bool first = !drawn[set];
+    drawn[set] = true;
     // Indices that rounding decides are few and other ones in each draw: there every draw says how many.
     Expected expected;
     const bool leans = trial == leaning && Leans(*slot, &leaves, &expected);
@@ -582,7 +596,8 @@ Check::Elsewhere Check::DrawElsewhere(Distribution distribution, int form, std::
     drawn.how = made.how;
     drawn.skipped = made.skipped;
   } catch (const std::exception& error) {
-    drawn.skipped = "such values cannot be made: " + Bounded(error.what(), 200);
+    drawn.skipped =
+        "such values cannot be made: " + (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
   // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
   // Shifted ones make differences that are those of rounding, of one sign for a whole column, which no nudge of
@@ -598,7 +613,8 @@ Check::Elsewhere Check::DrawElsewhere(Distribution distribution, int form, std::
       drawn.skipped = Unusable(drawn.expected);
     } catch (const std::exception& error) {
       if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
-      drawn.skipped = "the reference refuses such inputs: " + Bounded(error.what(), 200);
+      drawn.skipped = "the reference refuses such inputs: " +
+                      (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
     }
   }
   reference_.SelectShapeSet(0);

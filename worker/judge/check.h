@@ -114,9 +114,10 @@ class Check {
                   std::vector<nlohmann::json>* outputs, std::string* failure) const;
   std::string Path(std::size_t i) const;
   std::string Output(std::size_t i, std::size_t count) const;
-  nlohmann::json Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool held_out) const;
+  nlohmann::json Describe(std::size_t i, const at::Tensor& expected, const Comparison& compared, bool quiet,
+                          bool held_out) const;
   std::string Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
-                      const Comparison& compared, int trial, bool held_out) const;
+                      const Comparison& compared, int trial, bool quiet, bool held_out) const;
   std::string RuleText() const;
 
   LoadedProblem& problem_;

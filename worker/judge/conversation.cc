@@ -137,6 +137,7 @@ void Conversation::Fail(const json& body) const {
   };
   const std::string kind = text("kind"), message = quiet_ ? kUntold : text("message");
   const std::string first_line = Bounded(LastLine(message), 500);
+  const bool memory = text("message").find("out of memory") != std::string::npos;
   json fault{{"stage", stage_}, {"message", message}};
   if (kind == "entry_missing" || kind == "load_error") {
     throw Verdict{"VERDICT_BUILD_FAILED", first_line, fault};
@@ -144,9 +145,9 @@ void Conversation::Fail(const json& body) const {
   if (kind == "cuda_error") {
     fault["cuda_error"] = message;
     throw Verdict{"VERDICT_CRASHED", "CUDA error while the candidate was asked to " + Doing() + ": " + first_line,
-                  fault};
+                  fault, false, memory};
   }
-  throw Verdict{"VERDICT_CRASHED", "the candidate failed: " + first_line, fault};
+  throw Verdict{"VERDICT_CRASHED", "the candidate failed: " + first_line, fault, false, memory};
 }
 
 void Conversation::Send(const json& body, std::span<const int> fds) {

@@ -1,5 +1,6 @@
 #include <cpuid.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -104,11 +105,13 @@ class CpuOps : public DeviceOps {
       break;
     }
     if (most_memory_ == 0) return free;
-    // What is resident is counted against the limit, files that are mapped and shared memory, too.
-    std::size_t pages = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> pages >> resident;
-    resident *= static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    return std::min(free, most_memory_ > resident ? most_memory_ - resident : 0);
+    // What is resident is counted against the limit, files that are mapped and shared memory, too; but not what was
+    // given back to the heap, which keeps it for what comes next (main.cc).
+    std::size_t pages = 0, held = 0;
+    std::ifstream("/proc/self/statm") >> pages >> held;
+    held *= static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    held -= std::min(held, ::mallinfo2().fordblks);
+    return std::min(free, most_memory_ > held ? most_memory_ - held : 0);
   }
   std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override { return std::make_unique<MemoryFile>(bytes); }
   void Copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }

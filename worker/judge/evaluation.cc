@@ -155,7 +155,7 @@ class Evaluator {
   // untrue: saying so gains it nothing.
   bool LeftNoRoom(const Verdict& verdict) const {
     if (verdict.verdict != "VERDICT_CRASHED" || memory_ == nullptr || memory_->limit() <= 0) return false;
-    if (verdict.reason.find("out of memory") == std::string::npos) return false;
+    if (!verdict.memory) return false;
     try {
       return static_cast<double>(ops_.free_bytes()) + memory_->Held() < memory_->limit();
     } catch (const std::exception&) {  // the device does not answer: as it was found

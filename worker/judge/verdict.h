@@ -13,6 +13,7 @@ struct Verdict {
   std::string reason;    // one line
   nlohmann::json fault;  // FaultReport, or null
   bool gone = false;     // the candidate's process has ended
+  bool memory = false;   // it said that it had none left
 };
 
 std::string Bounded(std::string text, std::size_t limit = kMaxText);

@@ -1,6 +1,7 @@
 #include "worker/pipeline/equipment.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@
 namespace grove::worker {
 namespace {
 
-// A GPU with less memory than this has one candidate's context waiting, a larger one two.
+// A GPU with less memory than this has one candidate's context waiting, a larger one two, and a judge's.
 constexpr int64_t kSmallDevice = int64_t{32} << 30;
 
 void Append(const std::vector<std::string>& more, std::vector<std::string>* folders) {
@@ -112,6 +113,7 @@ absl::StatusOr<Equipment> FindEquipment(PipelineOptions* options) {
   GROVE_RETURN_IF_ERROR(TryDevice(*options, candidates, probe, &equipment));
 
   GROVE_ASSIGN_OR_RETURN(build::BuilderOptions tools, FindTools(*options, device, candidates.host));
+  equipment.judges_ahead = candidates.host->cgroups().freezer() && !(cuda && device.memory_bytes() < kSmallDevice);
   judges.host = candidates.host;
   judges.device_nodes = candidates.device_nodes;
   judges.device_argument = candidates.device_argument;

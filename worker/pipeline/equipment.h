@@ -24,6 +24,9 @@ struct Equipment {
   CandidateConfig candidates;
   JudgeConfig judges;
   std::string calibration_key;
+  // Judges are started ahead: not where they could not be held while something is timed, nor where a device has little
+  // memory for one context more.
+  bool judges_ahead = false;
 };
 
 // Probes sandbox, device and compilers. `options.build_slots` of 0 becomes what fits the machine. Errors say what is

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/wire/spin.h"
 #include "worker/pipeline/programs.h"
@@ -16,6 +17,8 @@ namespace {
 
 // torch from a cold disk, and on a GPU the device's context.
 constexpr absl::Duration kHelloTimeout = absl::Seconds(180);
+// One that was started ahead has had time already.
+constexpr absl::Duration kAheadTimeout = absl::Seconds(60);
 // Past the judge's own limit for a problem's code, before it is taken to hang.
 constexpr absl::Duration kLoadGrace = absl::Seconds(30);
 // A problem's code may print; a flood of it ends the judge.
@@ -82,8 +85,8 @@ JudgeProcess::JudgeProcess(const JudgeConfig& config, StartedProcess started)
   if (config.device_argument != "cpu" && std::thread::hardware_concurrency() >= wire::kProcessorsToSpin) spin_ = kSpin;
 }
 
-absl::Status JudgeProcess::AwaitHello() {
-  wire::ReceiveResult hello = channel_.Receive(absl::ToChronoNanoseconds(kHelloTimeout));
+absl::Status JudgeProcess::AwaitHello(absl::Duration limit) {
+  wire::ReceiveResult hello = channel_.Receive(absl::ToChronoNanoseconds(limit));
   if (hello.ok() && TextOf(hello.message.body, "type") == "hello") {
     hello_ = std::move(hello.message.body);
     return absl::OkStatus();
@@ -98,11 +101,13 @@ absl::StatusOr<std::unique_ptr<JudgeProcess>> JudgeProcess::Start(const JudgeCon
                                                                   std::optional<StartedProcess> started) {
   if (started.has_value()) {
     std::unique_ptr<JudgeProcess> judge(new JudgeProcess(config, *std::move(started)));
-    if (judge->AwaitHello().ok()) return judge;
+    const absl::Status status = judge->AwaitHello(kAheadTimeout);
+    if (status.ok() && judge->Alive()) return judge;
+    LogWarning("worker", "a judge that was started ahead came to nothing: ", std::string(status.message()));
   }
   GROVE_ASSIGN_OR_RETURN(StartedProcess fresh, Spawn(config, false));
   std::unique_ptr<JudgeProcess> judge(new JudgeProcess(config, std::move(fresh)));
-  GROVE_RETURN_IF_ERROR(judge->AwaitHello());
+  GROVE_RETURN_IF_ERROR(judge->AwaitHello(kHelloTimeout));
   return judge;
 }
 

@@ -85,7 +85,7 @@ class JudgeProcess {
 
  private:
   JudgeProcess(const JudgeConfig& config, StartedProcess started);
-  absl::Status AwaitHello();
+  absl::Status AwaitHello(absl::Duration limit);
   JudgeAnswer Await(int64_t id, const char* wanted, absl::Time deadline, const OnProgress& on_progress,
                     const Cancelled& cancelled, const Contestant* candidate = nullptr,
                     const Contestant* rival = nullptr);

@@ -173,10 +173,11 @@ absl::Status PipelineImpl::Init() {
   judges.config = equipment_.judges;
   judges.most = cuda_ ? kWarmJudgesCuda : kWarmJudgesCpu;
   if (cuda_) judges.most_memory_bytes = device_.memory_bytes() / kWarmJudgesMemoryShare;
+  judges.ahead = equipment_.judges_ahead;
   judges_ = std::make_unique<WarmJudges>(std::move(judges), pool_.get());
   if (cuda_) profiler_ = std::make_unique<KernelProfiler>(equipment_.candidates, options_.ncu, device_.arch());
   // Most problems are Python's, most candidates are not.
-  pool_->Restock(JudgeKind(!equipment_.judges.python.empty()));
+  if (equipment_.judges_ahead) pool_->Restock(JudgeKind(!equipment_.judges.python.empty()));
   pool_->Restock(Ahead::kNativeCandidate);
 
   std::vector<std::pair<std::string, bool>> layers;
@@ -874,6 +875,7 @@ absl::StatusOr<v1::EvaluationResult> PipelineImpl::EvaluateFor(const WorkPtr& wo
 absl::StatusOr<v1::Calibration> PipelineImpl::MeasureRates(const WorkPtr& work, absl::Duration budget) {
   // With the device to itself.
   judges_->Clear();
+  pool_->Clear();
   auto judge = judges_->StartOne();
   if (!judge.ok()) return judge.status();
   JudgeAnswer answer = (*judge)->Rates(

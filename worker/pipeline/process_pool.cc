@@ -35,14 +35,14 @@ void ProcessPool::Stock() {
     Shelf* shelf = nullptr;
     changed_.wait(lock, [&] { return stopping_ || (!quiet_ && (shelf = Short()) != nullptr); });
     if (stopping_) return;
-    const int generation = generation_;
+    const int cleared = shelf->cleared;
     starting_ = true;
     lock.unlock();
     auto next = shelf->kind.start();
     lock.lock();
     if (!next.ok()) {
       shelf->wanted = false;
-    } else if (generation == generation_ && !stopping_) {
+    } else if (cleared == shelf->cleared && !stopping_) {
       Waiting_ one{*std::move(next), false};
       if (quiet_) one.held = one.started.process->Hold(true).ok();
       shelf->waiting.push_back(std::move(one));
@@ -93,13 +93,13 @@ std::optional<StartedProcess> ProcessPool::Take(Ahead kind) {
     std::list<Waiting_>& all = Of(kind).waiting;
     // One that is just being started comes sooner than another that would be started now.
     changed_.wait(lock, [&] { return !starting_ || !all.empty() || stopping_; });
-    if (all.empty()) return std::nullopt;
-    if (all.front().held) (void)all.front().started.process->Hold(false);
-    taken = std::move(all.front().started);
-    all.pop_front();
+    while (!all.empty() && !taken.has_value()) {
+      const bool going = !all.front().held || all.front().started.process->Hold(false).ok();
+      if (going && !all.front().started.process->Ended()) taken = std::move(all.front().started);
+      all.pop_front();
+    }
   }
   changed_.notify_all();
-  if (taken->process->Ended()) return std::nullopt;
   return taken;
 }
 
@@ -109,8 +109,17 @@ void ProcessPool::Clear() {
   for (size_t i = 0; i < kAheadKinds; ++i) {
     gone[i].swap(shelves_[i].waiting);
     shelves_[i].wanted = false;
+    ++shelves_[i].cleared;
   }
-  ++generation_;
+}
+
+void ProcessPool::Clear(Ahead kind) {
+  std::list<Waiting_> gone;
+  std::lock_guard<std::mutex> lock(mutex_);
+  Shelf& shelf = Of(kind);
+  gone.swap(shelf.waiting);
+  shelf.wanted = false;
+  ++shelf.cleared;
 }
 
 }  // namespace grove::worker

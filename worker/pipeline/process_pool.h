@@ -47,11 +47,12 @@ class ProcessPool {
   // Starts as many of this kind as may wait. Returns at once. One that cannot be started ends it: whoever needs one
   // will be told why.
   void Restock(Ahead kind);
-  // Nothing starts, and nothing that starts goes on, until it is told otherwise. Returns when that holds, within a
-  // second in any case.
+  // Nothing starts, and nothing that starts goes on (where processes can be held), until it is told otherwise. Returns
+  // when that holds; what is just being started is waited for for a second at most.
   void Quiet(bool quiet);
   // Ends those that wait. None is started until the next Restock.
   void Clear();
+  void Clear(Ahead kind);
   // Waiting now, ready or not.
   int Waiting(Ahead kind);
 
@@ -64,6 +65,7 @@ class ProcessPool {
     Kind kind;
     std::list<Waiting_> waiting;  // oldest first
     bool wanted = false;          // until there are as many as may be
+    int cleared = 0;              // what was being started meanwhile is not kept
   };
   void Stock();
   Shelf* Short();  // the first that wants another
@@ -74,7 +76,6 @@ class ProcessPool {
   std::array<Shelf, kAheadKinds> shelves_;
   bool starting_ = false;  // the thread is between deciding to start one and adding it
   bool quiet_ = false, stopping_ = false;
-  int generation_ = 0;  // of Clear: what was being started meanwhile is not kept
   std::thread thread_;
 };
 

@@ -52,10 +52,14 @@ WarmJudge* WarmJudges::Load(const v1::Problem& problem, const v1::EvaluationOpti
     failure->set_infrastructure_failure(RepairUtf8(std::string(judge.status().message()), 64 << 10));
     return nullptr;
   }
-  // Who works on one problem alone needs no other judge; who has had two will have a third.
-  if (!last_loaded_.empty() && last_loaded_ != plain_key) pool_->Restock(kind);
-  last_loaded_ = plain_key;
   JudgeAnswer answer = (*judge)->Load(problem, options, check, on_progress, cancelled);
+  // Who works on one problem alone needs no other judge; who has had two will have a third. Not while this one's runs
+  // are measured.
+  if (options_.ahead && !last_loaded_.empty() && last_loaded_ != plain_key) {
+    pool_->Clear(JudgeKind(kind == Ahead::kNativeJudge));  // one at a time, of whichever kind
+    pool_->Restock(kind);
+  }
+  last_loaded_ = plain_key;
   switch (answer.kind) {
     case JudgeAnswer::Kind::kDone:
       break;
@@ -83,11 +87,11 @@ WarmJudge* WarmJudges::Load(const v1::Problem& problem, const v1::EvaluationOpti
   return &judges_.front();
 }
 
-void WarmJudges::Drop(const std::string& problem) {
+void WarmJudges::Drop(std::string problem) {
   judges_.remove_if([&](const WarmJudge& j) { return j.problem == problem; });
 }
 
-void WarmJudges::Died(const std::string& problem, const std::string& message, v1::WorkResult* result) {
+void WarmJudges::Died(std::string problem, const std::string& message, v1::WorkResult* result) {
   Drop(problem);
   if (deaths_.size() > kMaxRemembered) deaths_.clear();
   const int deaths = ++deaths_[problem];

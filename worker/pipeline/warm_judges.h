@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "grove/v1/services.pb.h"
 #include "worker/pipeline/judge_process.h"
@@ -30,6 +31,7 @@ class WarmJudges {
     JudgeConfig config;
     size_t most = 2;                 // kept at once
     int64_t most_memory_bytes = -1;  // of the device, by the problems of those that stay while another loads; -1 = any
+    bool ahead = true;               // the next one's process is started ahead
   };
   // `pool` must outlive it; its judges are started with the same config.
   WarmJudges(Options options, ProcessPool* pool) : options_(std::move(options)), pool_(pool) {}
@@ -45,11 +47,12 @@ class WarmJudges {
   // A process of its own for something else than a problem.
   absl::StatusOr<std::unique_ptr<JudgeProcess>> StartOne() { return JudgeProcess::Start(options_.config); }
 
-  void Drop(const std::string& problem);
+  // By value: it is a judge's own, as a rule, and goes with it.
+  void Drop(std::string problem);
   void Clear() { judges_.clear(); }
 
   // A death of its judge: an infrastructure failure, or the problem's own fault once it repeats.
-  void Died(const std::string& problem, const std::string& message, v1::WorkResult* result);
+  void Died(std::string problem, const std::string& message, v1::WorkResult* result);
   // It did what it was asked: deaths before this were no fault of the problem's.
   void Answered(const std::string& problem) { deaths_.erase(problem); }
 

@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     GROVE_RETURN_IF_ERROR(MakePipe(&info_read, &info_write));
     GROVE_RETURN_IF_ERROR(MakePipe(&block_read, &block_write));
     absl::StatusOr<int> copy = CopyOf(p.host_->seccomp_fd(p.spec_.loopback));
-    if (!copy.ok()) return copy.status();
+    if (!copy.ok()) return absl::InternalError(absl::StrCat("the system call filter: ", copy.status().message()));
     filter.Set(*copy);
     int next = 3;
     for (const auto& [ours, theirs] : request.fds) next = std::max(next, theirs + 1);
