@@ -38,7 +38,7 @@ constexpr double kForeignShare = 0.15;
 constexpr double kMostNoise = 0.5;
 
 // For all outputs of one draw: whether elements can come out as the candidate has them.
-constexpr double kMostSecondsToExcuse = 1;
+constexpr double kMostSecondsToExcuse = 3;
 
 constexpr char kHidden[] = "[a shape that is held out]";
 
