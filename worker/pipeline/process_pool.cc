@@ -46,6 +46,10 @@ void ProcessPool::Stock() {
       Waiting_ one{*std::move(next), false};
       if (quiet_) one.held = one.started.process->Hold(true).ok();
       shelf->waiting.push_back(std::move(one));
+    } else {
+      lock.unlock();  // ending it takes a while
+      next = absl::CancelledError();
+      lock.lock();
     }
     starting_ = false;
     changed_.notify_all();
@@ -88,6 +92,7 @@ int ProcessPool::Waiting(Ahead kind) {
 
 std::optional<StartedProcess> ProcessPool::Take(Ahead kind) {
   std::optional<StartedProcess> taken;
+  std::list<Waiting_> useless;  // ended without the lock: that takes a while
   {
     std::unique_lock<std::mutex> lock(mutex_);
     std::list<Waiting_>& all = Of(kind).waiting;
@@ -95,8 +100,12 @@ std::optional<StartedProcess> ProcessPool::Take(Ahead kind) {
     changed_.wait(lock, [&] { return !starting_ || !all.empty() || stopping_; });
     while (!all.empty() && !taken.has_value()) {
       const bool going = !all.front().held || all.front().started.process->Hold(false).ok();
-      if (going && !all.front().started.process->Ended()) taken = std::move(all.front().started);
-      all.pop_front();
+      if (going && !all.front().started.process->Ended()) {
+        taken = std::move(all.front().started);
+        all.pop_front();
+      } else {
+        useless.splice(useless.end(), all, all.begin());
+      }
     }
   }
   changed_.notify_all();
