@@ -31,6 +31,7 @@ TEST_CASE("What a thread of the judge's own waited as well accuses nobody", "[cl
 TEST_CASE("A lie on a quiet machine is one, whatever happened once", "[claims]") {
   const std::vector<double> quiet = {45e-6, 60e-6, 52e-6, 48e-6, 130e-6, 51e-6, 3e-3, 49e-6, 55e-6};
   CHECK(Explained(quiet) == 0);
+  CHECK(Busy(quiet).find("more work than processors") == std::string::npos);
   CHECK(Judge(1.01 * kAllowed, kAllowed, quiet) == Contradiction::kPlain);
   CHECK(Judge(1.01 * kAllowed, kAllowed, {}) == Contradiction::kPlain);
   // Nor does a machine that keeps everyone waiting for a little explain what takes a hundred times as long.

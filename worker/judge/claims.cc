@@ -28,6 +28,7 @@ Contradiction Judge(double missing, double allowed, const std::vector<double>& w
 
 std::string Busy(const std::vector<double>& waits) {
   char text[200];
+  if (Explained(waits) <= 0) return "it did not show each time that it was looked for again; ask again";
   std::snprintf(text, sizeof text,
                 "a thread of the judge's own that was asked in between was kept waiting for %.3g s (median; at most "
                 "%.3g s): the machine has more work than processors; ask again when it has less",

@@ -21,7 +21,7 @@ double Explained(const std::vector<double>& waits);
 // `missing`: seconds that are on the judge's clock and in no claim; `allowed`: of them, on a quiet machine.
 Contradiction Judge(double missing, double allowed, const std::vector<double>& waits);
 
-// For the reason of an UNMEASURABLE.
+// For the reason of an UNMEASURABLE: the machine is at fault only where the judge's own thread has waited.
 std::string Busy(const std::vector<double>& waits);
 
 }  // namespace grove::judge
