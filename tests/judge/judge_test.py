@@ -570,14 +570,16 @@ def main(kind=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--python", default="/usr/bin/python3")
-    parser.add_argument("-k", default="")
+    parser.add_argument("-k", default="", help="only tests whose name has this in it")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say of each test that it passed, in a log too")
     options = parser.parse_args()
     tests = (kind or Tests)(options.build, options.python)
     failed = []
     for name in [name for name in dir(tests) if name.startswith("test_") and options.k in name and getattr(tests, name) is not None]:
         try:
             getattr(tests, name)()
-            print("ok  ", name, flush=True)
+            if options.verbose or sys.stdout.isatty():  # in a log only what failed
+                print("ok  ", name, flush=True)
         except Exception:
             failed.append(name)
             print("FAIL", name, flush=True)

@@ -38,7 +38,7 @@ constexpr double kForeignShare = 0.15;
 constexpr double kMostNoise = 0.5;
 
 // For all outputs of one draw: whether elements can come out as the candidate has them.
-constexpr double kMostSecondsToExcuse = 3;
+constexpr double kMostSecondsToExcuse = 6;
 
 constexpr char kHidden[] = "[a shape that is held out]";
 
@@ -123,9 +123,9 @@ std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
 }
 
 Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const Rule& rule,
-                                  const std::vector<Leaf>& leaves, std::size_t shape_set, double* seconds) {
+                                  const std::vector<Leaf>& leaves, std::size_t shape_set, Turns* turns) {
   constexpr std::int64_t kFew = 16, kMostElements = std::int64_t{1} << 26;
-  constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
+  constexpr double kMostSeconds = 1;  // of one evaluation in float64
   Comparison compared = CompareTensors(tensors, rule);
   const at::Tensor& reference = tensors.reference;
   if (!Fractions(reference) && compared.mismatched > 0 && (!compared.ok || compared.undecided)) {
@@ -166,7 +166,7 @@ Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const 
     const at::Tensor positions = beyond.nonzero().reshape({-1});
     reference_.SelectShapeSet(shape_set);
     const at::Tensor reached =
-        expecting_.ComesOut(leaves, i, positions, tensors.got, allowed.index_select(0, positions), work, seconds);
+        expecting_.ComesOut(leaves, i, positions, tensors.got, allowed.index_select(0, positions), work, turns);
     reference_.SelectShapeSet(0);
     const at::Tensor excused = positions.masked_select(reached);
     if (excused.numel() == 0) return compared;
@@ -218,7 +218,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     noise_.resize(got.size());
     jumps_.resize(got.size());
     const std::vector<double> jumps = MeanJumps(expected, given);
-    double seconds_to_excuse = kMostSecondsToExcuse;
+    Turns turns_to_excuse(kMostSecondsToExcuse, problem_.double_seconds);
     for (std::size_t i = 0; i < got.size(); ++i) {
       ReferenceNoise noise = noise_[i];
       const auto ties = ties_.find({slot->shape_set, i});
@@ -228,7 +228,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       if (current_->distribution == Distribution::kScaled && i < given_rms_.size()) rule.unit = given_rms_[i];
       ComparedTensors measured = Measured(i, got[i], expected, noise, jumps[i]);
       const Comparison compared =
-          failure.empty() ? CompareOrExcuse(i, std::move(measured), rule, leaves, slot->shape_set, &seconds_to_excuse)
+          failure.empty() ? CompareOrExcuse(i, std::move(measured), rule, leaves, slot->shape_set, &turns_to_excuse)
                           : CompareTensors(measured, rule);
       if (given && !expected.wide.empty()) ties_[{slot->shape_set, i}] = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};

@@ -101,9 +101,9 @@ class Check {
                            double jumps) const;
   // What CompareTensors says; where it finds a few elements beyond the limit that the work's own rounding can bring
   // where they are (past a threshold that is small beside the output, which no other nudge is seen to cross), what it
-  // says of the others. `seconds`: what there is of time to find that out; what it takes is taken off.
+  // says of the others. `turns`: how many evaluations there may be to find that out.
   Comparison CompareOrExcuse(std::size_t i, ComparedTensors tensors, const Rule& rule, const std::vector<Leaf>& leaves,
-                             std::size_t shape_set, double* seconds);
+                             std::size_t shape_set, Turns* turns);
   bool Indices(const Slot& slot) const;
   // Why these values say nothing about a kernel; empty = they do.
   std::string Unusable(const Expected& expected);

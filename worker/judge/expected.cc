@@ -3,21 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-}  // namespace
-
 Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
   Expected expected;
   auto call = reference_.Prepare(leaves, Mode::kEager);
@@ -46,13 +37,9 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         }
         if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
           try {
-            ops_.Synchronize();  // what was queued before is not its time
-            const Clock::time_point begin = Clock::now();
             auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
             moved->Run();
             expected.wide = moved->Outputs();
-            ops_.Synchronize();
-            expected.nudge_seconds = Since(begin);
           } catch (const std::exception&) {
             expected.wide.clear();
           }
@@ -88,8 +75,8 @@ void Expecting::FollowInputs(Expected* expected) const {
 void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
   constexpr std::int64_t kFew = 256;
   constexpr int kNudges = 12;           // with the first
-  constexpr double kMostSeconds = 0.2;  // for all of them
-  if (problem_.double_seconds * kNudges > kMostSeconds) return;
+  constexpr double kMostSeconds = 0.5;  // for all of them
+  Turns turns(kMostSeconds, problem_.double_seconds);
   struct Responses {
     std::size_t output;
     at::Tensor high, jump, squares, count;
@@ -109,9 +96,8 @@ void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
     few.back().Add(expected->nudged[i]);
   }
   if (few.empty()) return;
-  const Clock::time_point begin = Clock::now();
   try {
-    for (int nudges = 1; nudges < kNudges && Since(begin) < kMostSeconds; ++nudges) {
+    for (int nudges = 1; nudges < kNudges && turns.Take(); ++nudges) {
       const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
       moved->Run();
       const std::vector<at::Tensor> outputs = moved->Outputs();
@@ -187,10 +173,9 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
     if (!Fractions(expected->plain[i]) && problem_.ExactnessOf(i) == which) outputs.push_back(i);
   }
   if (outputs.empty()) return;
-  const Clock::time_point begin = Clock::now();
+  Turns left(kMostSeconds, problem_.double_seconds);
   std::vector<at::Tensor> masks(expected->high.size());
   int turns = 0;
-  double longest = expected->nudge_seconds;
   try {
     const auto add = [&](const std::vector<at::Tensor>& moved) {
       for (std::size_t i : outputs) {
@@ -200,8 +185,7 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
       ++turns;
     };
     if (which == Exactness::kRounded) add(expected->nudged);
-    while (turns < kMostTurns && (turns == 0 || Since(begin) + longest < kMostSeconds)) {
-      const Clock::time_point turn = Clock::now();
+    while (turns < kMostTurns && (turns == 0 || left.Take())) {
       auto call = reference_.Prepare(Nudge(leaves, nudge, &secret_), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> moved = call->Outputs();
@@ -210,8 +194,7 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
         if (moved[i].sizes() != expected->high[i].sizes()) return;
       }
       add(moved);
-      ops_.Synchronize();  // what was queued has to be paid for, too
-      longest = std::max(longest, Since(turn));
+      ops_.Synchronize();  // what is only queued has taken no time yet
     }
   } catch (const std::exception&) {
     if (turns == 0) return;  // no memory for another one: what was counted so far
@@ -221,15 +204,12 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
 }
 
 at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
-                               const at::Tensor& got, const at::Tensor& allowed, double size, double* seconds) {
+                               const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns) {
   constexpr int kMostNudges = 24;
   const at::Tensor wanted = got.reshape({-1}).index_select(0, positions).to(at::kDouble);
   at::Tensor reached = at::zeros_like(wanted, at::kBool);
-  const Clock::time_point begin = Clock::now();
   try {
-    double longest = std::max(problem_.double_seconds, 0.0);
-    for (int nudges = 0; nudges < kMostNudges && Since(begin) + longest < *seconds; ++nudges) {
-      const Clock::time_point nudge = Clock::now();
+    for (int nudges = 0; nudges < kMostNudges && turns->Take(); ++nudges) {
       const auto call = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> outputs = call->Outputs();
@@ -237,11 +217,9 @@ at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t outp
       const at::Tensor moved = outputs[output].reshape({-1}).index_select(0, positions).to(at::kDouble);
       reached.logical_or_((moved - wanted).abs().le(allowed));
       if (reached.all().item<bool>()) break;
-      longest = std::max(longest, Since(nudge));
     }
   } catch (const std::exception&) {  // no memory for another one: those that there were
   }
-  *seconds -= Since(begin);
   return reached;
 }
 

@@ -9,6 +9,7 @@
 #include "worker/judge/device_ops.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
+#include "worker/judge/turns.h"
 
 namespace grove::judge {
 
@@ -25,7 +26,6 @@ struct Expected {
     int turns = 0;
   };
   std::vector<Turned> turned;
-  double nudge_seconds = 0;  // one nudge and its evaluation, with `wide`
 };
 
 class Expecting {
@@ -37,10 +37,10 @@ class Expecting {
   // `nudge`: also in float64 with the inputs moved by roundings.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
   // Which of the elements at these flat positions of output `output` come out within `allowed` (for each position) of
-  // what `got` has there in at least one evaluation in float64 with the inputs moved by `size`, relative. `seconds`:
-  // what there is of time; what this takes is taken off.
+  // what `got` has there in at least one evaluation in float64 with the inputs moved by `size`, relative.
+  // `turns`: how many of them there may be.
   at::Tensor ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
-                      const at::Tensor& got, const at::Tensor& allowed, double size, double* seconds);
+                      const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns);
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
  private:

@@ -128,6 +128,9 @@ std::string FirstLine(std::string text) {
 // Further runs of the reference that are held against the first, and for how long they may go on.
 constexpr int kMoreRuns = 16;
 constexpr double kMoreSeconds = 0.05;
+// Evaluations in float64 of which the shortest counts, and after how long there is none further.
+constexpr int kDoubleRuns = 4;
+constexpr double kManyDoubleSeconds = 1.5;
 
 class Judge {
  public:
@@ -427,10 +430,17 @@ class Judge {
       begin = Clock::now();
       tell("forward in float64");
       try {
-        auto exact = reference.Prepare(leaves, Mode::kDouble);
-        exact->Run();
-        ops_->Synchronize();
-        problem_.double_seconds = since();
+        // The least of several: the first one loads what the others use.
+        double all = 0, least = 0;
+        for (int runs = 0; runs < kDoubleRuns && all < kManyDoubleSeconds; ++runs) {
+          auto exact = reference.Prepare(leaves, Mode::kDouble);
+          exact->Run();
+          ops_->Synchronize();
+          const double seconds = since();
+          least = runs == 0 ? seconds : std::min(least, seconds);
+          all += seconds;
+        }
+        problem_.double_seconds = least;
       } catch (const std::exception&) {
         problem_.double_seconds = -1;  // fixed types inside, or no memory: compared without it
       }
