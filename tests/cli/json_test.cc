@@ -63,6 +63,17 @@ TEST_CASE("An eval's document has verdict and figures beside the whole result", 
   CHECK(document["results"][1]["result"]["correctness"]["outputs"][0]["worst"]["index"][1] == "7");
 }
 
+TEST_CASE("What was not judged has no verdict in an eval's document, and the reason", "[cli]") {
+  v1::Job job;
+  job.set_state(v1::JOB_STATE_FAILED);
+  job.set_state_reason("bad.toml line 1: not TOML");
+  v1::KernelNode unjudged;
+  unjudged.set_id("j-a/k1");
+  const json document = json::parse(EvalDocument(job, {unjudged}, ExitCode::kUsage));
+  CHECK(document["results"][0]["verdict"].is_null());
+  CHECK(document["results"][0]["reason"] == "not judged; the job is FAILED: bad.toml line 1: not TOML");
+}
+
 TEST_CASE("Bytes that are not UTF-8 do not break a document", "[cli]") {
   CHECK_NOTHROW(json::parse(ErrorDocument(absl::InternalError("bad \xff byte"), ExitCode::kInfrastructure)));
 }

@@ -7,7 +7,7 @@
 problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME: an interval that contains 1, or a speedup within 5 % of it.
 Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; prints a table.
 --clients problems are in hand at once (of each, one process of the judge and one of the candidate), so memory is bounded by that many of the largest ones;
-what is timed has its GPU for itself all the same. --seconds stops between problems.
+what is timed has its GPU for itself all the same. --seconds stops between problems. --smaller makes them small enough for --device cpu: all sizes, or batches alone where the model does not load so.
 """
 
 import argparse
@@ -23,6 +23,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from smaller import smaller
 
 
 def as_candidate(source):
@@ -41,13 +43,25 @@ def classify(result):
     return ("SAME" if same else "FASTER" if speedup > 1 else "SLOWER"), speedup, low, high
 
 
-def evaluate(grove, env, device, path, folder):
-    """One row of the table: the problem of `path` with itself as the candidate. None when it was interrupted."""
-    candidate = pathlib.Path(folder, f"{path.parent.name}_{path.name}")
-    candidate.write_text(as_candidate(path.read_text()))
+def evaluate(grove, env, device, path, folder, sizes):
+    """One row of the table: the problem of `path` with itself as the candidate, its sizes changed by the first of `sizes` with which it loads. None
+    when it was interrupted."""
+    for size in sizes:
+        row = evaluate_one(grove, env, device, path, folder, size)
+        if row is None or row["outcome"] != "NONE":
+            break
+    return row
+
+
+def evaluate_one(grove, env, device, path, folder, size):
     start = time.monotonic()
+    name = f"{path.parent.name}/{path.name}"
+    problem, candidate = (pathlib.Path(folder, f"{what}_{path.parent.name}_{path.name}") for what in ("problem", "candidate"))
+    source = size(path.read_text())
+    problem.write_text(source)
+    candidate.write_text(as_candidate(source))
     try:
-        run = subprocess.run([grove, "eval", str(path), str(candidate), "--device", device, "--json", "--trials", "2", "--max-time", "1"],
+        run = subprocess.run([grove, "eval", str(problem), str(candidate), "--device", device, "--json", "--trials", "2", "--max-time", "1"],
                              capture_output=True, text=True, env=env, timeout=300)
         if run.returncode == 130:
             return None
@@ -60,7 +74,7 @@ def evaluate(grove, env, device, path, folder):
     except ValueError:
         result, reason = {}, run.stderr[-500:]
     outcome, speedup, low, high = classify(result)
-    return {"problem": f"{path.parent.name}/{path.name}", "outcome": outcome, "speedup": speedup, "low": low, "high": high,
+    return {"problem": name, "outcome": outcome, "speedup": speedup, "low": low, "high": high,
             "seconds": round(time.monotonic() - start, 2), "reason": reason[:600],
             "stages": {stage["stage"]: round(stage["seconds"], 3) for stage in result.get("stages", [])}}
 
@@ -76,7 +90,9 @@ def main():
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--smaller", action="store_true", help="sizes that a CPU can do (smaller.py)")
     args = parser.parse_args()
+    sizes = [smaller, lambda source: smaller(source, features=False)] if args.smaller else [str]
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     journal = out / "kernelbench.jsonl"
@@ -111,7 +127,7 @@ def main():
                 if not waiting or time.monotonic() - begin > args.seconds:
                     return
                 path = waiting.pop(0)
-            row = evaluate(grove, env, args.device, path, data)
+            row = evaluate(grove, env, args.device, path, data, sizes)
             if row is None:
                 return
             with lock:

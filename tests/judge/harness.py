@@ -1,6 +1,7 @@
 """Drives a real judge and real candidates over socketpairs, without a sandbox. Used by the tests and on GPU hosts."""
 
 import array
+import functools
 import json
 import os
 import select
@@ -53,17 +54,24 @@ def spawn(command, fd_end, stderr=None, env=None):
 
 
 class Judge:
-    def __init__(self, libexec, device="cpu", python="/usr/bin/python3", threads=2, extra=()):
+    def __init__(self, libexec, device="cpu", python="/usr/bin/python3", threads=2, extra=(), ahead=False):
+        """`ahead`: started without waiting for its hello, before it is known for what."""
         self.libexec, self.device, self.python, self.threads = libexec, device, python, threads
         mine, theirs = socket.socketpair()
         self.process = spawn([f"{libexec}/grove-judge", "--fd", "3", "--device", device, "--threads", str(threads),
-                              "--python", python, *extra], theirs)
+                              "--python", python, *(("--ahead", "python") if ahead else ()), *extra], theirs)
         theirs.close()
         self.channel = Channel(mine)
-        self.hello = self.channel.receive()
         self.next = 0
+        if not ahead:
+            assert self.hello["type"] == "hello", self.hello
+
+    @functools.cached_property
+    def hello(self):
+        return self.channel.receive(timeout=300)
 
     def load(self, source, format="PROBLEM_FORMAT_KERNELBENCH", name="problem", options=None, timeout=120):
+        assert self.hello["type"] == "hello", self.hello
         self.next += 1
         self.channel.send({"type": "load", "id": self.next, "problem": {"name": name, "format": format, "source": source},
                            "options": options or {}})
@@ -127,7 +135,7 @@ class Judge:
         except OSError:
             pass
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
