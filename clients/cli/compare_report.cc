@@ -141,8 +141,7 @@ std::string CompareDocument(const v1::Job& job, absl::Span<const v1::KernelNode>
     Json one;
     one["candidate"] = kernel.candidate().name();
     one["node"] = kernel.id();
-    one["verdict"] = VerdictName(result.verdict());
-    one["reason"] = result.reason();
+    one.update(VerdictIn(job, result));
     one["rival_verdict"] = VerdictName(result.rival().verdict());
     one["rival_reason"] = result.rival().reason();
     if (const v1::BaselineTiming* timing = measure::AgainstRival(result)) {

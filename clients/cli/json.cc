@@ -69,6 +69,19 @@ Json FromNode(const v1::TreeNode& node) {
 
 nlohmann::ordered_json JsonOf(const google::protobuf::Message& message) { return FromMessage(message); }
 
+nlohmann::ordered_json VerdictIn(const v1::Job& job, const v1::EvaluationResult& result) {
+  Json json;
+  if (result.verdict() != v1::VERDICT_UNSPECIFIED) {
+    json["verdict"] = VerdictName(result.verdict());
+    json["reason"] = result.reason();
+  } else {
+    json["verdict"] = nullptr;
+    json["reason"] = absl::StrCat("not judged; the job is ", JobStateName(job.state()),
+                                  job.state_reason().empty() ? "" : ": ", job.state_reason());
+  }
+  return json;
+}
+
 std::string ErrorDocument(const absl::Status& status, ExitCode code) {
   Json document = Document("error");
   document["code"] = absl::StatusCodeToString(status.code());
@@ -89,8 +102,7 @@ std::string EvalDocument(const v1::Job& job, absl::Span<const v1::KernelNode> ke
     Json result;
     result["candidate"] = kernel.candidate().name();
     result["node"] = kernel.id();
-    result["verdict"] = VerdictName(kernel.result().verdict());
-    result["reason"] = kernel.result().reason();
+    result.update(VerdictIn(job, kernel.result()));
     if (const v1::BaselineTiming* timing = RankingTiming(kernel.result())) {
       result["speedup"] = timing->speedup();
       result["speedup_low"] = timing->speedup_low();

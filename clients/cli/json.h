@@ -19,6 +19,9 @@ namespace grove::cli {
 // A message as it stands in a document.
 nlohmann::ordered_json JsonOf(const google::protobuf::Message& message);
 
+// "verdict" and "reason" of one result: null, and why, where the job ended before it was judged.
+nlohmann::ordered_json VerdictIn(const v1::Job& job, const v1::EvaluationResult& result);
+
 std::string ErrorDocument(const absl::Status& status, ExitCode code);
 std::string EvalDocument(const v1::Job& job, absl::Span<const v1::KernelNode> kernels, ExitCode code);
 std::string SearchDocument(const v1::Job& job, const v1::KernelNode* best, absl::Span<const v1::TreeNode> tree,

@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fd.h"
 #include "common/base/status_macros.h"
 
 namespace grove {
@@ -21,18 +22,6 @@ namespace {
 
 constexpr int kPipePatience = 20'000;  // milliseconds without a byte, or a reader
 constexpr int kPipeStep = 20;          // milliseconds between looking for one
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string FolderOf(const std::string& path) {
   size_t slash = path.rfind('/');

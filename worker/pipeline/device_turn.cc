@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
+#include "worker/pipeline/format.h"
 #include "worker/pipeline/verdict.h"
 #include "worker/sandbox/mappings.h"
 
@@ -40,8 +41,6 @@ absl::StatusOr<wire::UniqueFd> SealedMemfd(const std::string& content) {
   }
   return fd;
 }
-
-bool IsPython(const v1::Candidate& candidate) { return candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH; }
 
 // On a CPU it is watched from outside whose work is done, where the job asks.
 bool IsWatched(const v1::EvaluationOptions& options, bool cuda) {

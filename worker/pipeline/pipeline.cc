@@ -33,6 +33,7 @@
 #include "worker/pipeline/device_turn.h"
 #include "worker/pipeline/equipment.h"
 #include "worker/pipeline/floor.h"
+#include "worker/pipeline/format.h"
 #include "worker/pipeline/meters.h"
 #include "worker/pipeline/profile.h"
 #include "worker/pipeline/replicas.h"
@@ -377,8 +378,7 @@ void PipelineImpl::BuildOne(const WorkPtr& work) {
 // Where somebody asks for the instruction mix, or for whose work it is.
 void PipelineImpl::Disassemble(const WorkPtr& work, const build::BuildOutcome& built) {
   const v1::EvaluationOptions& wanted = work->assignment.evaluate().options();
-  const bool whose = wanted.work() > v1::WORK_POLICY_ANYTHING &&
-                     work->assignment.evaluate().candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  const bool whose = wanted.work() > v1::WORK_POLICY_ANYTHING && IsPython(work->assignment.evaluate().candidate());
   if (!cuda_ || !(wanted.profile() || whose) || !built.report.ok() || built.objects.empty() || work->cancelled) {
     return;
   }
@@ -715,7 +715,7 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
     Conclude(work, options, outcome, *judge);
   }
   if (!Stopping() && !equipment_.health->Quarantined()) {
-    pool_->Restock(CandidateKind(evaluate.candidate().format() == v1::CANDIDATE_FORMAT_KERNELBENCH));
+    pool_->Restock(CandidateKind(IsPython(evaluate.candidate())));
   }
 }
 
@@ -730,7 +730,7 @@ void PipelineImpl::Conclude(const WorkPtr& work, const v1::EvaluationOptions& op
   judges_->Answered(judge.problem);
   if (turn.foreign.value_or(0) > 0 && result->has_timing()) meters_.SharedTiming();
   *result->mutable_device() = DeviceOfResult();
-  const bool native = work->assignment.evaluate().candidate().format() != v1::CANDIDATE_FORMAT_KERNELBENCH;
+  const bool native = !IsPython(work->assignment.evaluate().candidate());
   AddFloor(judge.description, options, native, &*result);
   const v1::Verdict verdict = result->verdict();
   const auto is_fault = [](v1::Verdict one) {
@@ -769,7 +769,7 @@ void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::Evaluation
   // Nothing else starts while counters are read.
   pool_->Quiet(true);
   const v1::Candidate& candidate = work->assignment.evaluate().candidate();
-  const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  const bool python = IsPython(candidate);
   sandbox::SandboxedProcess* process = nullptr;
   bool judge_failed = false;
   absl::Time cancelled_at = absl::InfiniteFuture();

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "worker/pipeline/format.h"
 
 namespace grove::worker {
 namespace {
@@ -221,7 +222,7 @@ bool SeenEnough(const WatchedWork& watched) {
 }
 
 std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const SeenCode& code) {
-  if (candidate.format() != v1::CANDIDATE_FORMAT_KERNELBENCH &&
+  if (!IsPython(candidate) &&
       std::none_of(code.after.begin(), code.after.end(),
                    [&](const sandbox::MappedCode& mapped) { return code.objects.count(mapped.file) != 0; })) {
     return "its own object was not seen in its memory";
@@ -238,7 +239,7 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
       options.work() == v1::WORK_POLICY_UNSPECIFIED ? v1::WORK_POLICY_ANYTHING : options.work();
   v1::WorkReport* work = result->mutable_work();
   work->set_policy(policy);
-  const bool python = candidate.format() == v1::CANDIDATE_FORMAT_KERNELBENCH;
+  const bool python = IsPython(candidate);
   const bool cpu = result->device().kind() != v1::DEVICE_KIND_CUDA;
   std::optional<std::string> breach;
   auto accuse = [&](const std::string& evidence) {

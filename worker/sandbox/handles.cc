@@ -31,15 +31,13 @@ void PidfdKill(int pidfd, int signal) {
 }
 
 absl::StatusOr<int> MemfdWith(absl::string_view content) {
-  const int fd = memfd_create("grove", MFD_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, "cannot make a memfd");
-  if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
-      lseek(fd, 0, SEEK_SET) != 0) {
-    const int error = errno;
-    close(fd);
-    return ErrnoStatus(error, "cannot fill a memfd");
+  Fd fd(memfd_create("grove", MFD_CLOEXEC));
+  if (fd.get() < 0) return ErrnoStatus(errno, "cannot make a memfd");
+  if (write(fd.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
+      lseek(fd.get(), 0, SEEK_SET) != 0) {
+    return ErrnoStatus(errno, "cannot fill a memfd");
   }
-  return fd;
+  return fd.release();
 }
 
 absl::StatusOr<int> CopyOf(int fd) {

@@ -1,38 +1,14 @@
-// Descriptors with an owner, and the few kinds of them that a sandbox is run with.
+// The few kinds of descriptors that a sandbox is run with.
 #pragma once
 
 #include <sys/types.h>
-#include <unistd.h>
-
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/fd.h"
 
 namespace grove::sandbox {
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() { Close(); }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-  void Set(int fd) {
-    Close();
-    fd_ = fd;
-  }
-
- private:
-  int fd_ = -1;
-};
 
 // Both ends close on exec.
 absl::Status MakePipe(Fd* read_end, Fd* write_end);

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fd.h"
 #include "common/base/files.h"
 
 namespace grove::sandbox {
@@ -191,14 +192,13 @@ absl::StatusOr<int> CompileSeccompFilter(bool loopback) {
     filter.DenyIf("personality", EPERM, SCMP_A0_32(SCMP_CMP_MASKED_EQ, kHighest | (uint32_t{1} << shift), kHighest));
   }
   if (!filter.error().empty()) return absl::InternalError(absl::StrCat("libseccomp refused a rule: ", filter.error()));
-  const int fd = memfd_create("grove-seccomp", MFD_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, "cannot make a memfd for the system call filter");
-  const int result = seccomp_export_bpf(filter.context(), fd);
-  if (result != 0 || lseek(fd, 0, SEEK_SET) != 0) {
-    close(fd);
+  Fd fd(memfd_create("grove-seccomp", MFD_CLOEXEC));
+  if (fd.get() < 0) return ErrnoStatus(errno, "cannot make a memfd for the system call filter");
+  const int result = seccomp_export_bpf(filter.context(), fd.get());
+  if (result != 0 || lseek(fd.get(), 0, SEEK_SET) != 0) {
     return absl::InternalError(absl::StrCat("libseccomp could not export the filter: error ", -result));
   }
-  return fd;
+  return fd.release();
 }
 
 }  // namespace grove::sandbox
