@@ -428,8 +428,8 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         assert self.native(problem, body.replace("CHEAT", "4000"), options)["result"]["verdict"] == "VERDICT_WRONG"
 
     def test_who_counts_the_calls_of_the_check_meets_other_values_between_timed_runs(self):
-        body = "static int calls = 0; ++calls;" + SOFTMAX_BODY % "(calls < 60 ? 1.0f : 0.0f)"
-        options = {"min_time_seconds": 0.3, "max_time_seconds": 0.6, "min_samples": 10}
+        body = "static int calls = 0; ++calls;" + SOFTMAX_BODY % "(calls < 40 ? 1.0f : 0.0f)"
+        options = {"min_time_seconds": 0.3, "max_time_seconds": 0.6, "min_samples": 30}
         result = self.native(SOFTMAX, body, options)["result"]
         assert result["verdict"] == "VERDICT_WRONG" and "between timed runs" in result["reason"], result
         assert self.native(SOFTMAX, body, dict(options, only_given_inputs=True))["result"]["verdict"] == "VERDICT_CORRECT"
