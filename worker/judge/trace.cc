@@ -434,6 +434,9 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
           }
           auto call = reference.Prepare(own, Mode::kEager);
           call->Run();
+          // Some gradients cannot be traced: what raises there ends the trace, and forward, run once more, does not
+          // fail.
+          if (!torch::jit::tracer::isTracing()) throw std::runtime_error("forward fails only while it is traced");
           torch::jit::Stack outputs;
           for (at::Tensor& output : call->Outputs()) outputs.emplace_back(output);
           return outputs;
