@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/wire/dtype.h"
 #include "worker/judge/check.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversation.h"
@@ -18,6 +19,7 @@
 #include "worker/judge/random.h"
 #include "worker/judge/side.h"
 #include "worker/judge/slots.h"
+#include "worker/judge/tensor_type.h"
 #include "worker/judge/timing.h"
 #include "worker/judge/values.h"
 #include "worker/judge/verdict.h"
@@ -191,6 +193,7 @@ class Evaluator {
         arena_.Add(timed_slots_, 0, leaves, outputs);
         if (opponent_ != nullptr) opponent_->arena().Add(timed_slots_, 0, leaves, outputs);
         if (!settings_.skip_timing) values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_);
+        if (values_ != nullptr) values_->Allow(Allowed(outputs));
         if (values_ != nullptr && RuleIsCoarse(outputs)) values_->DrawAlways();
         check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits_);
         if (varied_.reference != nullptr) check_->ParametersVaried();
@@ -231,6 +234,20 @@ class Evaluator {
       if (output.scalar_type() == at::kHalf) allowed = std::max(allowed, 0x1p-11);
     }
     return kSpread / std::sqrt(problem_.reduction) <= kTimes * allowed;
+  }
+
+  // The rms error that the rule allows of each output, of its rms, about.
+  std::vector<double> Allowed(const std::vector<at::Tensor>& outputs) const {
+    std::vector<double> allowed;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const wire::DType type = wire::FindDType(ShortType(outputs[i].scalar_type())).value();
+      double most = ConstantsFor(type).rounding + WorkError(type, problem_.ReductionOf(i), Rule{});
+      if (settings_.rule && settings_.rule->mode == RuleMode::kAbsoluteRelative) {
+        most = std::max(most, settings_.rule->atol + settings_.rule->rtol);
+      }
+      allowed.push_back(std::max(most, settings_.reduced));
+    }
+    return allowed;
   }
 
   std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves) {

@@ -140,21 +140,22 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   const bool told =
       std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
   // (Where draws are always the same, another one would be no newer.)
-  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || problem_.chooses || SameForVaried(one)));
+  fresh_ = fresh_ || (!*same_draws_ &&
+                      (always_ || told || ManyTerms() || problem_.chooses || SameForVaried(one) || FewMatter(one)));
+  if (!fresh_ && !Wide() && AveragesOut(one)) {
+    wide_ = true;
+    factors_.clear();
+    fresh_ = !*same_draws_ && AveragesOut(one);
+  }
   if (fresh_) most_sets_ = static_cast<std::size_t>(std::max(kLongDraws / std::max(problem_.draw_seconds, 1e-9), 1.0));
 }
 
 // Whether the result does not follow the factors (signs, thresholds at zero): then what was seen of an earlier set is
 // the answer for this one. Or is chosen among the inputs: then it says where the answer is.
 bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
-  if (std::none_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.varied; })) return false;
+  if (!Varies()) return false;
   StoreVaried(0, drawn);
-  const auto outputs = [this](const std::vector<Leaf>& leaves) {
-    const auto call = problem_.reference->Prepare(leaves, Mode::kEager);
-    call->Run();
-    return call->Outputs();
-  };
-  const std::vector<at::Tensor> before = outputs(drawn);
+  const std::vector<at::Tensor> before = OutputsOf(drawn);
   // Whether of an output, where it is worth saying, more than this share stayed. Zeros that stay zeros are a
   // rectifier's.
   const auto stayed = [&](const std::vector<at::Tensor>& after, double share, double least_inputs) {
@@ -168,7 +169,7 @@ bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
     return false;
   };
   constexpr double kAny = std::numeric_limits<double>::infinity();
-  if (stayed(outputs(leaves_[0]), kMostAlike, kAny)) return true;
+  if (stayed(OutputsOf(leaves_[0]), kMostAlike, kAny)) return true;
   // Who has seen a draw knows where its largest elements are, and need look at no others: the values follow the
   // factors, what has to be read for them does not.
   double inputs = 0;
@@ -181,7 +182,89 @@ bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
   for (std::size_t i = 0; i < manners_.size(); ++i) {
     if (manners_[i].same_as != SIZE_MAX) leaves_[0][i].tensor.copy_(leaves_[0][manners_[i].same_as].tensor);
   }
-  return stayed(outputs(leaves_[0]), kMostChosen, inputs / 2);
+  return stayed(OutputsOf(leaves_[0]), kMostChosen, inputs / 2);
+}
+
+bool Values::Varies() const {
+  return std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.varied; });
+}
+
+std::vector<at::Tensor> Values::OutputsOf(const std::vector<Leaf>& leaves) {
+  const auto call = problem_.reference->Prepare(leaves, Mode::kEager);
+  call->Run();
+  return call->Outputs();
+}
+
+// Whether most elements of the inputs have no part in the results (what a rectifier takes off before a sum, terms of a
+// softmax that vanish beside the largest): who has seen a draw knows which, and need not read them. So many elements
+// are halved that of as many terms as each output has on average two would be, if each had a part in one.
+bool Values::FewMatter(const std::vector<Leaf>& drawn) {
+  if (!Varies()) return false;
+  constexpr double kEach = 2, kLeast = 64;  // elements of an output, or runs, that say enough
+  constexpr double kMostTerms = 0x1p20;
+  constexpr int kMostRuns = 16;
+  constexpr double kSeconds = 1;  // for all of it, but for one run
+  const auto begin = Clock::now();
+  const std::vector<at::Tensor> before = OutputsOf(drawn);
+  double inputs = 0;
+  for (std::size_t i = 0; i < manners_.size(); ++i) {
+    if (manners_[i].varied) inputs += static_cast<double>(drawn[i].tensor.numel());
+  }
+  for (std::size_t o = 0; o < before.size(); ++o) {
+    const double elements = static_cast<double>(before[o].numel());
+    // (Of so many terms one alone is not seen.)
+    if (elements == 0 || 2 * elements > inputs || elements * kMostTerms < inputs) continue;
+    const double share = std::min(0.5, kEach * elements / inputs);
+    const int runs = static_cast<int>(std::clamp(kLeast / elements, 1.0, static_cast<double>(kMostRuns)));
+    double same = 0, count = 0;
+    for (int run = 0; run < runs && (run == 0 || Since(begin) < kSeconds); ++run) {
+      for (std::size_t i = 0; i < manners_.size(); ++i) {
+        at::Tensor& to = leaves_[0][i].tensor;
+        if (manners_[i].varied) {
+          const at::Tensor chosen = at::rand_like(to, to.options().dtype(at::kFloat)).lt(share);
+          to.copy_(at::where(chosen, drawn[i].tensor * 0.5, drawn[i].tensor));
+        } else if (!leaves_[0][i].scalar) {
+          to.copy_(manners_[i].same_as == SIZE_MAX ? drawn[i].tensor : leaves_[0][manners_[i].same_as].tensor);
+        }
+      }
+      std::vector<at::Tensor> after;
+      try {
+        after = OutputsOf(leaves_[0]);
+      } catch (const ProblemError&) {  // it does not bear such values: nothing is known
+        return false;
+      }
+      if (o >= after.size() || after[o].sizes() != before[o].sizes()) break;
+      const at::Tensor some = before[o].ne(0);
+      count += some.sum().item<double>();
+      same += at::logical_and(some, before[o].eq(after[o])).sum().item<double>();
+    }
+    if (count > 0 && same > kMostChosen * count) return true;
+    if (Since(begin) >= kSeconds) break;
+  }
+  return false;
+}
+
+// Whether the results of two sets of one draw are as close to each other as some times what the rule allows: sums of
+// sums, and what is compared coarsely. Then what was seen of one is right for the other.
+bool Values::AveragesOut(const std::vector<Leaf>& drawn) {
+  if (!Varies()) return false;
+  constexpr double kTimes = 4 * 1.4142;  // the difference of two has the root of two of the deviation of one
+  StoreVaried(0, drawn);
+  std::vector<at::Tensor> one = OutputsOf(leaves_[0]);
+  for (at::Tensor& output : one) output = output.clone();
+  StoreVaried(0, drawn);
+  const std::vector<at::Tensor> two = OutputsOf(leaves_[0]);
+  for (std::size_t o = 0; o < one.size() && o < two.size() && o < allowed_.size(); ++o) {
+    if (one[o].numel() == 0 || one[o].sizes() != two[o].sizes() || !Fractions(one[o])) continue;
+    const at::ScalarType wide = one[o].is_complex() ? at::kComplexDouble : at::kDouble;
+    at::Tensor a = one[o].to(wide).abs(), difference = (one[o].to(wide) - two[o].to(wide)).abs();
+    const at::Tensor numbers = at::isfinite(a).logical_and(at::isfinite(difference));
+    a = a.masked_fill(numbers.logical_not(), 0);
+    difference = difference.masked_fill(numbers.logical_not(), 0);
+    const double size = a.norm().item<double>(), apart = difference.norm().item<double>();
+    if (size > 0 && apart <= kTimes * allowed_[o] * size) return true;
+  }
+  return false;
 }
 
 // What was seen of a draw, times the mean of the factors, would then be within what rounding may do.

@@ -25,14 +25,19 @@ class Values {
   // factor of its own in [31/32, 1): nothing that was computed before is right for it, nor becomes so by one
   // multiplication, and ranges such as [0, 1], signs, zeros, symmetry and equal inputs are kept. Where an input that
   // changes from draw to draw has a meaning that this would destroy (indices, masks, probabilities, sorted values:
-  // KeepsMeaning), where sums of many terms average the factors out, or where the result is chosen among the inputs or
-  // these have zeros in other places in each draw, so that an earlier one says where to look, every set is a draw,
-  // until that has taken kMostDrawing seconds; such sums then get factors in [1/2, 1), and so they do where draws are
-  // always the same. Queued on the device.
+  // KeepsMeaning), where sums of many terms average the factors out, or where the result is chosen among the inputs,
+  // most of these have no part in it or zeros are in other places in each draw, so that an earlier one says where to
+  // look, every set is a draw, until that has taken kMostDrawing seconds; such sums then get factors in [1/2, 1), and
+  // so they do where draws are always the same, or where sets of one draw have results that are too close for the rule.
+  // Queued on the device.
   void Refill(const std::vector<std::size_t>& sets);
 
   // Every set is a new draw, where that can be. Before the first Refill.
   void DrawAlways() { always_ = true; }
+
+  // What the rule allows of each output, of its rms: results of two sets made of one draw have to be further apart.
+  // Before the first Refill.
+  void Allow(std::vector<double> allowed) { allowed_ = std::move(allowed); }
 
   // How many sets a run should have, so that drawing them does not take too long. Known after the first Refill.
   std::size_t most_sets() const { return most_sets_; }
@@ -50,8 +55,12 @@ class Values {
  private:
   // What may be varied, from two draws.
   bool SameForVaried(const std::vector<Leaf>& drawn);
+  std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves);
+  bool Varies() const;
+  bool FewMatter(const std::vector<Leaf>& drawn);
+  bool AveragesOut(const std::vector<Leaf>& drawn);
   bool ManyTerms() const;
-  bool Wide() const { return always_ || ManyTerms(); }  // factors: where draws come back all the same
+  bool Wide() const { return always_ || wide_ || ManyTerms(); }  // factors: where narrow ones say too little
   static bool SameDraws(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);
@@ -73,7 +82,8 @@ class Values {
   };
   std::vector<Manner> manners_;
   std::optional<bool> same_draws_;
-  bool always_ = false, fresh_ = false, repeated_ = false;
+  bool always_ = false, wide_ = false, fresh_ = false, repeated_ = false;
+  std::vector<double> allowed_;
   double fresh_spent_ = 0;
   std::size_t most_sets_ = SIZE_MAX;
   std::vector<std::vector<Leaf>> pool_;
