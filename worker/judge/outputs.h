@@ -41,6 +41,7 @@ class Outputs {
   // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
   // would be an excuse for all others.
   std::vector<RowError> passed_;
+  std::vector<double> off_passed_;   // the largest share of elements that are off by much of themselves
   std::vector<Check::Jumps> jumps_;  // of each output, over all sets
 };
 
