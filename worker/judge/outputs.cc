@@ -24,6 +24,7 @@ constexpr std::uint64_t kWholeOften = 3, kWholeSeldom = 16;
 constexpr double kLittle = 0.005, kMost = 0.1;  // seconds of one such evaluation; where it takes more, none
 // And of each run one output is asked for the share of its elements that are off by so much of themselves. Where that
 // is more than this, and than twice what was right before, all criteria decide.
+constexpr std::int64_t kMostAsked = std::int64_t{1} << 24;
 constexpr double kOffItself = 1.0 / 16, kShareOff = 0.01, kMoreOff = 2;
 constexpr double kMostOnce = 0.5;  // seconds of an evaluation; where it takes more, the reference as written decides
 
@@ -182,9 +183,14 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
       std::vector<double> off;
       bool doubtful = false;
       for (std::size_t o = 0; i == small && o < outputs; ++o) {
-        const at::Tensor got = at::from_blob(const_cast<void*>(compared[o * count + i].got), wanted[i][o].sizes(),
-                                             wanted[i][o].options().requires_grad(false));
-        off.push_back(ShareOff(got, wanted[i][o]));
+        // Of large outputs a block, for the memory that it takes.
+        const at::Tensor all = wanted[i][o].reshape({-1});
+        const std::int64_t size = std::min(all.numel(), kMostAsked);
+        const auto from = static_cast<std::int64_t>(random_.Below(static_cast<std::uint64_t>(all.numel() - size) + 1));
+        auto* got = static_cast<char*>(const_cast<void*>(compared[o * count + i].got));
+        off.push_back(ShareOff(at::from_blob(got + from * static_cast<std::int64_t>(all.element_size()), {size},
+                                             all.options().requires_grad(false)),
+                               all.narrow(0, from, size)));
         doubtful = doubtful || off[o] > std::max(kShareOff, kMoreOff * off_passed_[o]);
       }
       look[i] = look[i] || doubtful;
