@@ -578,6 +578,77 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         result = self.native(stable, self.FOUR_LARGEST % (0, whole, ">", 40, 40, ""))["result"]
         assert result["verdict"] != "VERDICT_CORRECT", result
 
+    # Places in `o` (of `n`) of the `k` largest of v(j), among equal ones in the order that is asked for; `use` goes on to work with them.
+    CHOSEN = ("for (int i = 0; i < 30; ++i) { const float* r = x + i * 64; int p[64]; for (int j = 0; j < 64; ++j) p[j] = j; "
+              "std::sort(p, p + 64, [&](int a, int b) { float u = fmaxf(r[a], 0), v = fmaxf(r[b], 0); return u != v ? u > v : a %s b; }); %s }")
+
+    def test_of_equal_keys_any_may_be_chosen_where_a_program_goes_on_to_work_with_the_places(self):
+        inputs = "[torch.randn(30, 64) - 1, torch.randn(30, 64)]"
+        kept = "        k = torch.relu(a[0]).topk(16, dim=1).indices\n"
+        group = model(kept + "        return k // 8", inputs)
+        payload = model(kept + "        return a[1].gather(1, k)", inputs)
+        mask = model(kept + "        return torch.zeros_like(a[0]).scatter_(1, k, 1.0)", inputs)
+        w = "const float* w = (const float*)args->inputs[1].data + i * 64; "
+        out = "for (int j = 0; j < 16; ++j) "
+        groups = "int64_t* o = (int64_t*)args->outputs[0].data + i * 16; " + out + "o[j] = p[j] / 8; "
+        payloads = w + "float* o = y + i * 16; " + out + "o[j] = w[p[j]]; "
+        masks = "float* o = y + i * 64; std::fill(o, o + 64, 0.f); " + out + "o[p[j]] = 1; "
+        for problem, use in ((group, groups), (payload, payloads), (mask, masks)):
+            for order in "<>":
+                result = self.native(problem, self.CHOSEN % (order, use))["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (use, order, result)
+        # A smaller key's place, other payloads, and fewer places than were asked for are none of the choices.
+        for problem, use in ((group, groups + "o[0] = p[63] / 8 == o[0] ? (o[0] + 1) % 8 : p[63] / 8;"), (payload, payloads + "o[0] = w[p[1]];"),
+                             (payload, payloads + "o[9] += 0.01f;"), (mask, masks + "for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = 0;"),
+                             (mask, masks + "o[p[0]] = 0;")):
+            result = self.native(problem, self.CHOSEN % ("<", use))["result"]
+            assert result["verdict"] == "VERDICT_WRONG", (use, result)
+        # The rest of a wholly sorted row has each payload once.
+        whole = model("        return a[1].gather(1, torch.sort(torch.relu(a[0]), dim=1, descending=True).indices)", inputs)
+        each = w + "float* o = y + i * 64; for (int j = 0; j < 64; ++j) o[j] = w[p[j]]; "
+        assert self.native(whole, self.CHOSEN % (">", each))["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(whole, self.CHOSEN % (">", each + "for (int j = 1; j < 64; ++j) if (r[p[j]] <= 0 && r[p[j - 1]] <= 0) o[j] = o[j - 1];"))["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        stable = model("        return a[1].gather(1, torch.sort(torch.relu(a[0]), dim=1, descending=True, stable=True).indices)", inputs)
+        assert self.native(stable, self.CHOSEN % ("<", each))["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(stable, self.CHOSEN % (">", each))["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_whole_numbers_that_are_scaled_and_rounded_may_fall_to_either_side_of_a_half(self):
+        images = "[torch.randint(0, 256, (20000,), dtype=torch.uint8), torch.randint(0, 256, (20000,), dtype=torch.uint8)]"
+        blend = model("        return (a[0].float() * 0.3 + a[1].float() * 0.7).round().to(torch.uint8)", images)
+        body = ("const uint8_t *p = (const uint8_t*)args->inputs[0].data, *q = (const uint8_t*)args->inputs[1].data; uint8_t* o = (uint8_t*)args->outputs[0].data; "
+                "for (int i = 0; i < 20000; ++i) { %s }")
+        for line in ("o[i] = (uint8_t)rintf(fmaf(q[i], 0.7f, p[i] * 0.3f));", "o[i] = (uint8_t)rintf(fmaf(p[i], 0.3f, q[i] * 0.7f));",
+                     "o[i] = (uint8_t)((3 * p[i] + 7 * q[i] + 5) / 10);", "o[i] = (uint8_t)rint(p[i] * 0.3 + q[i] * 0.7);"):
+            for _ in range(2):
+                result = self.native(blend, body % line)["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (line, result)
+        # Everything else is exact: a constant that is nearly right, half precision inside, one element, rounding another way.
+        for line in ("o[i] = (uint8_t)rintf(p[i] * 0.301f + q[i] * 0.7f);", "o[i] = (uint8_t)rintf((_Float16)(p[i] * 0.3f) + (_Float16)(q[i] * 0.7f));",
+                     "o[i] = (uint8_t)rintf(p[i] * 0.3f + q[i] * 0.7f) + (i % 3000 == 7);", "o[i] = (uint8_t)(p[i] * 0.3f + q[i] * 0.7f);"):
+            result = self.native(blend, body % line)["result"]
+            assert result["verdict"] == "VERDICT_WRONG", (line, result)
+        # What float32 holds exactly all the way is no matter of rounding: halves go to the even neighbour.
+        mean = model("        return ((a[0].float() + a[1].float()) / 2).round().to(torch.uint8)", images)
+        assert self.native(mean, body % "o[i] = (uint8_t)rintf((p[i] + q[i]) * 0.5f);")["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(mean, body % "o[i] = (uint8_t)((p[i] + q[i] + 1) / 2);")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+        above = model("        return (a[0].float() * 2 + a[1].float()) / 3 >= 100", images)
+        flag = body.replace("uint8_t* o = (uint8_t*)", "bool* o = (bool*)")
+        assert self.native(above, flag % "o[i] = 2 * p[i] + q[i] >= 300;")["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(above, flag % "o[i] = 2 * p[i] + q[i] > 300;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_a_gradient_that_cannot_be_traced_is_judged_all_the_same(self):
+        gradient = model("""        with torch.enable_grad():
+            x = a[0].detach().requires_grad_(True)
+            loss = torch.nn.functional.cross_entropy(x, a[1])
+            return torch.autograd.grad(loss, x)[0]""", "[torch.randn(50, 30) * 3, torch.randint(0, 30, (50,))]")
+        body = ("const int64_t* t = (const int64_t*)args->inputs[1].data; for (int i = 0; i < 50; ++i) { const float* r = x + i * 30; float m = *std::max_element(r, r + 30), z = 0; "
+                "for (int j = 0; j < 30; ++j) z += expf(r[j] - m); for (int j = 0; j < 30; ++j) y[i * 30 + j] = (expf(r[j] - m) / z - (j == %s)) / 50; }")
+        assert self.native(gradient, body % "t[i]")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(gradient, body % "t[i] + 1")["result"]["verdict"] == "VERDICT_WRONG"
+
     def test_no_rounding_excuses_what_is_selected_or_compared_of_the_inputs_as_they_are(self):
         first = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 512; ++i) { o[i] = 0; for (int j = 1; j < %d; ++j) "
                  "if (x[i * 1000 + j] > x[i * 1000 + o[i]]) o[i] = j; }")

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "worker/judge/choices.h"
+#include "worker/judge/shaken.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -37,8 +38,8 @@ constexpr double kForeignShare = 0.15;
 // output: what is compared there is noise.
 constexpr double kMostNoise = 0.5;
 
-// For all outputs of one draw: whether elements can come out as the candidate has them.
-constexpr double kMostSecondsToExcuse = 6;
+// Whether elements can come out as the candidate has them.
+constexpr double kMostSecondsToExcuse = 4;
 
 constexpr char kHidden[] = "[a shape that is held out]";
 
@@ -122,25 +123,22 @@ std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
   return jumps;
 }
 
+Expected Check::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
+  const Choosing choosing(chosen_);
+  return expecting_.Compute(leaves, high, nudge);
+}
+
 Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const Rule& rule,
                                   const std::vector<Leaf>& leaves, std::size_t shape_set, Turns* turns) {
   constexpr std::int64_t kFew = 16, kMostElements = std::int64_t{1} << 26;
   constexpr double kMostSeconds = 1;  // of one evaluation in float64
   Comparison compared = CompareTensors(tensors, rule);
   const at::Tensor& reference = tensors.reference;
-  if (!Fractions(reference) && compared.mismatched > 0 && (!compared.ok || compared.undecided)) {
-    try {
-      reference_.SelectShapeSet(shape_set);
-      const at::Tensor chosen = WithEqualChoices(reference_, leaves, i, tensors.got);
-      reference_.SelectShapeSet(0);
-      if (chosen.defined()) {
-        tensors.got = chosen;
-        compared = CompareTensors(tensors, rule);
-      }
-    } catch (const std::exception&) {  // no memory to look: as it was found
-      reference_.SelectShapeSet(0);
-    }
-    return compared;
+  const bool jumps = compared.ok && compared.jumps > 0 && !Fractions(reference);  // they are counted
+  if (((compared.mismatched > 0 && (!compared.ok || compared.undecided)) || jumps) &&
+      (rule.mode == RuleMode::kScaled || !Fractions(reference))) {
+    compared = Excuse(i, tensors, std::move(compared), rule, leaves, shape_set);
+    if (!Fractions(reference)) return compared;
   }
   if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.nudged.defined() ||
       !Fractions(reference) || reference.is_complex() || reference.numel() > kMostElements) {
@@ -186,6 +184,83 @@ Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const 
   }
 }
 
+Comparison Check::Excuse(std::size_t i, ComparedTensors tensors, Comparison compared, const Rule& rule,
+                         const std::vector<Leaf>& leaves, std::size_t shape_set) {
+  constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
+  const at::Tensor& reference = tensors.reference;
+  const bool fractions = Fractions(reference);
+  if (reference.is_complex() || problem_.continuous) return compared;
+  // Ordering keys anew, and looking at each operation's operands, take longer than the program alone.
+  constexpr double kOrdering = 4, kLooking = 8;
+  Turns turns(kMostSecondsToExcuse);  // of its own: what comes after needs some, too
+  struct Selected {                   // whatever ends it
+    Reference& reference;
+    ~Selected() { reference.SelectShapeSet(0); }
+  } selected{reference_};
+  const auto passes = [&] {
+    return compared.jumps == 0 && (compared.mismatched == 0 || (compared.ok && !compared.undecided));
+  };
+  double most = 0, slack = 0;  // what an element may be off by
+  // The same comparison with what is right in the place of what was reached. Fractions: of elements that are another
+  // value altogether, and they keep what they are off by.
+  const auto without = [&](const Reached& reached) {
+    const at::Tensor& got = tensors.got;
+    if (!fractions) {
+      tensors.got = at::where(reached.elements, reference, got);
+    } else {
+      const at::Tensor right = (tensors.high.defined() ? tensors.high : reference).to(at::kDouble);
+      const at::Tensor limit = right.abs() * slack + most, given = got.to(at::kDouble);
+      const at::Tensor other = reached.values.to(at::kDouble);
+      const at::Tensor off = (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
+      const at::Tensor kept = (right + (given - other)).to(got.scalar_type());
+      tensors.got = at::where(reached.elements.logical_and(off), kept, got);
+    }
+    Comparison others = CompareTensors(tensors, rule);
+    others.excused = others.ok;
+    others.passes_1e4 = compared.passes_1e4;
+    others.passes_1e2 = compared.passes_1e2;
+    others.max_abs_error = compared.max_abs_error;
+    others.max_rel_error = compared.max_rel_error;
+    compared = std::move(others);
+  };
+  try {
+    reference_.SelectShapeSet(shape_set);
+    bool places = false;
+    if (!fractions) {
+      const at::Tensor chosen = WithEqualChoices(reference_, leaves, i, tensors.got, &places);
+      if (chosen.defined()) {
+        tensors.got = chosen;
+        compared = CompareTensors(tensors, rule);
+      }
+      if (passes()) return compared;
+    }
+    const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();
+    if (fractions) {
+      const ScaledConstants constants = ConstantsFor(type);
+      slack = constants.element_slack;
+      most = kTailFactor * (constants.rounding + WorkError(type, tensors.reduction, rule)) * compared.rms;
+    }
+    if (!places && (problem_.chooses || problem_.exactness.empty())) {
+      const Reached reached = ReachedByOtherChoices(reference_, leaves, i, tensors.got, most, slack, &turns,
+                                                    kOrdering * problem_.reference_seconds);
+      if (reached.elements.defined()) without(reached);
+      if (reached.order != Reached::kOther) chosen_ = reached.order;
+      if (passes()) return compared;
+    }
+    if ((fractions && !tensors.high.defined()) || !expecting_.has_high() ||
+        problem_.ExactnessOf(i) != Exactness::kRounded || problem_.double_seconds > kMostSeconds ||
+        !HasWholeNumbers(leaves)) {
+      return compared;
+    }
+    const at::Tensor allowed = fractions ? tensors.high.to(at::kDouble).abs() * slack + most : at::Tensor();
+    const Reached reached = ReachedByRounding(reference_, leaves, i, tensors.got, tensors.high, allowed,
+                                              tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
+    if (reached.elements.defined()) without(reached);
+  } catch (const std::exception&) {  // no memory to look: as it was found
+  }
+  return compared;
+}
+
 bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                    const Expected& expected, const std::vector<Leaf>& leaves, int trial) {
   ++trials_;
@@ -218,7 +293,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     noise_.resize(got.size());
     jumps_.resize(got.size());
     const std::vector<double> jumps = MeanJumps(expected, given);
-    Turns turns_to_excuse(kMostSecondsToExcuse, problem_.double_seconds);
+    Turns turns_to_excuse(kMostSecondsToExcuse);
     for (std::size_t i = 0; i < got.size(); ++i) {
       ReferenceNoise noise = noise_[i];
       const auto ties = ties_.find({slot->shape_set, i});
@@ -304,7 +379,7 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     } catch (const Verdict& verdict) {
       if (verdict.verdict != "VERDICT_WRONG" || inputs_modified_) throw;
       reference_.SelectShapeSet(slot->shape_set);
-      own = expecting_.Compute(leaves, true, true);
+      own = Compute(leaves, true, true);
       reference_.SelectShapeSet(0);
       if (own.nudged.empty()) throw;
       --trials_;
@@ -502,7 +577,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     Expected expected;
     const bool leans = trial == leaning && Leans(*slot, &leaves, &expected);
     if (!leans) {
-      expected = expecting_.Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
+      expected = Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
       slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
     }
     given_finite_ = given_finite_ && AllFinite(expected.plain);
@@ -556,7 +631,7 @@ bool Check::Leans(const Slot& slot, std::vector<Leaf>* leaves, Expected* expecte
   try {
     const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, &moved);
     if (!made.skipped.empty()) return false;
-    Expected there = expecting_.Compute(moved, problem_.double_seconds < 0.5);
+    Expected there = Compute(moved, problem_.double_seconds < 0.5);
     slot.MustFit(there.plain);
     // Values that nearly leave what the reference is defined for are of no use beyond it.
     if (given_finite_ && !AllFinite(there.plain)) return false;
@@ -608,7 +683,7 @@ Check::Elsewhere Check::DrawElsewhere(Distribution distribution, int form, std::
   }
   if (drawn.skipped.empty()) {
     try {
-      drawn.expected = expecting_.Compute(drawn.leaves, true, true);
+      drawn.expected = Compute(drawn.leaves, true, true);
       slot->MustFit(drawn.expected.plain);
       drawn.skipped = Unusable(drawn.expected);
     } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "worker/judge/choices.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/distributions.h"
@@ -37,7 +38,8 @@ class Check {
   // ones the others in order. Throws the Verdict when one is wrong.
   void Run(Conversation* conversation, Arena* arena, std::size_t timed_slots, Random* random, const Progress& progress);
 
-  Expecting& expecting() { return expecting_; }
+  // What is expected of a draw, of equal keys those chosen that the candidate was seen to choose.
+  Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
   // Compares what a slot holds after a run. Throws the Verdict when it is not right.
   // Whether elements were let through that are beyond the limit (Comparison::excused).
   // `leaves`: the values of the draw.
@@ -104,6 +106,10 @@ class Check {
   // says of the others. `turns`: how many evaluations there may be to find that out.
   Comparison CompareOrExcuse(std::size_t i, ComparedTensors tensors, const Rule& rule, const std::vector<Leaf>& leaves,
                              std::size_t shape_set, Turns* turns);
+  // The same for what it would not let pass: where the reference's choice among equal keys is one of many, or rounding
+  // of what is made of whole numbers takes elements to where the candidate has them, what it says of the others.
+  Comparison Excuse(std::size_t i, ComparedTensors tensors, Comparison compared, const Rule& rule,
+                    const std::vector<Leaf>& leaves, std::size_t shape_set);
   bool Indices(const Slot& slot) const;
   // Why these values say nothing about a kernel; empty = they do.
   std::string Unusable(const Expected& expected);
@@ -149,6 +155,7 @@ class Check {
   std::vector<double> given_rms_;                               // of each output, the largest of any draw of GIVEN
   std::map<std::pair<std::size_t, std::size_t>, double> ties_;  // by shape set and output: most of any draw of GIVEN
   std::vector<Jumps> jumps_;
+  Reached::Order chosen_ = Reached::kOther;
   std::vector<double> drawn_jumps_;  // of each output: the sum of Expected::jumps over the draws of GIVEN
   int draws_ = 0;
   std::vector<double> first_claims_;

@@ -4,9 +4,12 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
+
+#include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {
@@ -18,9 +21,19 @@ struct Choice {
   bool stable = false;   // the order among equal keys is part of what was asked for
   bool ordered = false;  // each place once
   bool running = false;  // no place behind the own one
+  bool largest = false;  // of those that order
+};
+
+// Which of equal keys is chosen.
+struct Order {
+  std::int64_t turn = 0;     // so many behind the first (before the last), in a circle
+  bool last = false;         // from behind
+  std::int64_t largest = 1;  // how many equal keys there were at most
 };
 
 thread_local std::vector<Choice>* choices = nullptr;
+thread_local Order* order = nullptr;  // choices are made in this order
+thread_local bool ordering = false;   // what is run is no part of the program
 
 struct Watched : at::ObserverContext {
   Choice choice;
@@ -42,7 +55,9 @@ bool Among(const char* name, const char* const (&names)[size]) {
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   const char* name = function.name();
   const bool ordered = Among(name, kOrdered), running = Among(name, kRunning);
-  if (choices == nullptr || (!ordered && !running && !Among(name, kSingle))) return nullptr;
+  if ((choices == nullptr && order == nullptr) || ordering || (!ordered && !running && !Among(name, kSingle))) {
+    return nullptr;
+  }
   const auto schema = function.operator_schema();
   const auto inputs = function.inputs();
   if (!schema || inputs.empty() || inputs.size() > schema->arguments().size() || !inputs[0].isTensor()) return nullptr;
@@ -58,26 +73,99 @@ std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
       along = true;
     }
     if (argument == "stable" && inputs[i].isBool()) choice.stable = inputs[i].toBool();
+    if ((argument == "largest" || argument == "descending") && inputs[i].isBool()) choice.largest = inputs[i].toBool();
   }
   // A copy: the program may go on to write there.
   if (along && inputs[0].toTensor().dim() > 0) choice.keys = inputs[0].toTensor().detach().clone();
   return watched;
 }
 
+at::Tensor Same(const at::Tensor& a, const at::Tensor& b) { return a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b))); }
+
+at::Tensor Along(const at::Tensor& like, std::int64_t dim) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
+  shape[static_cast<std::size_t>(dim)] = like.size(dim);
+  return at::arange(like.size(dim), like.options().dtype(at::kLong)).view(shape);
+}
+
+// All places in the order of their keys, equal ones as `order` has them.
+at::Tensor InOrder(const Choice& choice, std::int64_t dim) {
+  const auto [keys, places] = choice.keys.sort(/*stable=*/true, dim, choice.largest);
+  const std::int64_t size = keys.size(dim);
+  if (size < 2) return places;
+  const at::Tensor differs = Same(keys.narrow(dim, 1, size - 1), keys.narrow(dim, 0, size - 1)).logical_not();
+  const at::Tensor begins = at::cat({at::ones_like(differs.narrow(dim, 0, 1)), differs}, dim);
+  const at::Tensor position = Along(keys, dim), group = begins.cumsum(dim) - 1;
+  const at::Tensor first = std::get<0>(at::where(begins, position, at::zeros_like(group)).cummax(dim));
+  const at::Tensor count = at::zeros_like(group).scatter_add(dim, group, at::ones_like(group)).gather(dim, group);
+  order->largest = std::max(order->largest, count.max().item<std::int64_t>());
+  const at::Tensor turned = (position - first + order->turn).remainder(count);
+  return places.gather(dim, first + (order->last ? count - 1 - turned : turned));
+}
+
+// The place among those of the same key that `order` has.
+at::Tensor OneOf(const Choice& choice, std::int64_t dim) {
+  const at::Tensor& places = choice.places;
+  const bool gone = places.dim() + 1 == choice.keys.dim();
+  const at::Tensor chosen = gone ? places.unsqueeze(dim) : places;
+  const at::Tensor same = Same(choice.keys, choice.keys.gather(dim, chosen)), rank = same.cumsum(dim);
+  const at::Tensor count = same.sum(dim, /*keepdim=*/true);
+  order->largest = std::max(order->largest, count.max().item<std::int64_t>());
+  const at::Tensor turned = at::full_like(count, order->turn).remainder(count);
+  const at::Tensor wanted = same.logical_and(rank.eq(order->last ? count - turned : turned + 1));
+  const at::Tensor at = wanted.to(at::kLong).argmax(dim, /*keepdim=*/true);
+  return gone ? at.squeeze(dim) : at;
+}
+
+// The first or the last of those up to each place that have its key.
+at::Tensor OneUpTo(const Choice& choice, std::int64_t dim) {
+  const at::Tensor position = Along(choice.keys, dim).expand_as(choice.keys);
+  if (choice.keys.size(dim) < 2) return choice.places;
+  const at::Tensor best = choice.keys.gather(dim, choice.places);
+  const std::int64_t size = best.size(dim);
+  const at::Tensor differs = Same(best.narrow(dim, 1, size - 1), best.narrow(dim, 0, size - 1)).logical_not();
+  const at::Tensor begins = at::cat({at::ones_like(differs.narrow(dim, 0, 1)), differs}, dim);
+  const at::Tensor mine = order->last ? Same(choice.keys, best) : begins;
+  order->largest = std::max<std::int64_t>(order->largest, 2);
+  return std::get<0>(at::where(mine, position, at::zeros_like(position)).cummax(dim));
+}
+
+// Writes another choice to what the operation gave.
+void Reorder(const Choice& choice) {
+  constexpr std::int64_t kMostKeys = std::int64_t{1} << 26;
+  if (choice.stable || choice.places.numel() == 0 || choice.keys.numel() > kMostKeys) return;
+  const std::int64_t dim = choice.dim < 0 ? choice.dim + choice.keys.dim() : choice.dim;
+  if (choice.ordered) {
+    choice.places.copy_(InOrder(choice, dim).narrow(dim, 0, choice.places.size(dim)));
+  } else {
+    choice.places.copy_(choice.running ? OneUpTo(choice, dim) : OneOf(choice, dim));
+  }
+}
+
 void End(const at::RecordFunction& function, at::ObserverContext* context) {
   const auto* watched = dynamic_cast<Watched*>(context);
-  if (watched == nullptr || choices == nullptr || !watched->choice.keys.defined()) return;
+  if (watched == nullptr || !watched->choice.keys.defined()) return;
   const auto& outputs = function.outputs();
   if (outputs.empty() || !outputs.back().isTensor()) return;
   Choice choice = watched->choice;
   choice.places = outputs.back().toTensor();
-  if (choice.places.defined() && choice.places.scalar_type() == at::kLong) choices->push_back(std::move(choice));
+  if (!choice.places.defined() || choice.places.scalar_type() != at::kLong) return;
+  if (order != nullptr) {
+    ordering = true;
+    try {
+      Reorder(choice);
+    } catch (const std::exception&) {  // no memory: as torch chose
+    }
+    ordering = false;
+  }
+  if (choices != nullptr) choices->push_back(std::move(choice));
 }
 
 class Watching {
  public:
-  explicit Watching(std::vector<Choice>* seen) {
+  explicit Watching(std::vector<Choice>* seen, Order* in_order = nullptr) {
     choices = seen;
+    order = in_order;
     handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(Begin, End)
                                              .needsInputs(true)
                                              .needsOutputs(true)
@@ -86,6 +174,7 @@ class Watching {
   ~Watching() {
     at::removeCallback(handle_);
     choices = nullptr;
+    order = nullptr;
   }
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
@@ -107,8 +196,6 @@ bool Is(const at::Tensor& output, const Choice& choice) {
   return output.sizes() == beginning.sizes() && output.equal(beginning);
 }
 
-at::Tensor Same(const at::Tensor& a, const at::Tensor& b) { return a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b))); }
-
 // `places` and `got` with the dimension that was chosen along.
 at::Tensor AsGood(const Choice& choice, at::Tensor places, at::Tensor got) {
   const std::int64_t dim = choice.dim < 0 ? choice.dim + choice.keys.dim() : choice.dim;
@@ -128,17 +215,67 @@ at::Tensor AsGood(const Choice& choice, at::Tensor places, at::Tensor got) {
     good = good.logical_and(twice.any(dim, /*keepdim=*/true).logical_not());
   }
   if (choice.running) {
-    std::vector<std::int64_t> shape(got.dim(), 1);
-    shape[dim] = got.size(dim);
-    good.logical_and_(got.le(at::arange(got.size(dim), got.options()).view(shape)));
+    good.logical_and_(got.le(Along(got, dim)));
   }
   return gone ? good.squeeze(dim) : good;
 }
 
+// What the elements and their squares add up to over each dimension, in all choices that were tried: the least and the
+// most, and how large these sums are.
+class InCommon {
+ public:
+  void Add(const at::Tensor& output) {
+    const std::vector<at::Tensor> sums = Sums(output);
+    if (least_.empty()) {
+      least_ = most_ = sums;
+      size_ = Sums(output.to(at::kDouble).abs());
+      return;
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      least_[i] = at::minimum(least_[i], sums[i]);
+      most_[i] = at::maximum(most_[i], sums[i]);
+    }
+  }
+  // Sums that are alike in all choices are met, and others are not far from them.
+  bool In(const at::Tensor& got) const {
+    constexpr double kRounded = 1e-4;
+    const std::vector<at::Tensor> sums = Sums(got);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const at::Tensor room = (most_[i] - least_[i]) + (Fractions(got) ? size_[i] * kRounded : at::zeros_like(sums[i]));
+      if (sums[i].lt(least_[i] - room).logical_or(sums[i].gt(most_[i] + room)).any().item<bool>()) return false;
+    }
+    return true;
+  }
+
+ private:
+  static std::vector<at::Tensor> Sums(const at::Tensor& output) {
+    const at::Tensor values = output.to(at::kDouble).nan_to_num(0, 0, 0);
+    std::vector<at::Tensor> sums;
+    for (std::int64_t dim = 0; dim < values.dim(); ++dim) {
+      sums.push_back(values.sum(dim));
+      sums.push_back(values.square().sum(dim));
+    }
+    return sums;
+  }
+  std::vector<at::Tensor> least_, most_, size_;
+};
+
 }  // namespace
 
+struct Choosing::Impl {
+  explicit Impl(bool last) { order.last = last; }
+  Order order;
+  Watching watching{nullptr, &order};
+};
+
+Choosing::Choosing(Reached::Order order) {
+  if (order != Reached::kOther) impl_ = std::make_unique<Impl>(order == Reached::kLast);
+}
+Choosing::~Choosing() = default;
+
 at::Tensor WithEqualChoices(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
-                            const at::Tensor& got) {
+                            const at::Tensor& got, bool* is_places) {
+  *is_places = false;
   if (got.scalar_type() != at::kLong || got.numel() == 0) return {};
   std::vector<Choice> seen;
   std::vector<at::Tensor> outputs;
@@ -153,11 +290,50 @@ at::Tensor WithEqualChoices(Reference& reference, const std::vector<Leaf>& leave
   at::Tensor good;
   for (const Choice& choice : seen) {
     if (!Is(places, choice)) continue;
+    *is_places = true;
     if (choice.stable) return {};
     if (!good.defined()) good = AsGood(choice, places, got);
   }
   if (!good.defined() || good.logical_and(got.ne(places)).sum().item<std::int64_t>() == 0) return {};
   return at::where(good, places, got);
+}
+
+Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
+                              const at::Tensor& got, double most, double slack, Turns* turns, double each) {
+  constexpr std::int64_t kMostTurns = 256, kMostElements = std::int64_t{1} << 26;
+  if (got.numel() == 0 || got.numel() > kMostElements || got.is_complex()) return {};
+  const auto call = reference.Prepare(leaves, Mode::kEager);
+  Reached all;
+  at::Tensor& reached = all.elements;
+  InCommon common;
+  Order chosen;
+  // The first of all, the last of all, then each in turn.
+  for (std::int64_t run = 0; run < kMostTurns + 2 && turns->Take(each); ++run) {
+    chosen.last = run == 1;
+    chosen.turn = std::max<std::int64_t>(run - 1, 0);
+    if (run > 1 && chosen.turn >= chosen.largest) break;
+    if (run == 1) chosen.turn = 0;
+    {
+      const Watching watching(nullptr, &chosen);
+      call->Run();
+    }
+    const std::vector<at::Tensor> outputs = call->Outputs();
+    if (chosen.largest < 2 || output >= outputs.size() || outputs[output].sizes() != got.sizes()) break;
+    const at::Tensor& other = outputs[output];
+    at::Tensor agrees = Same(got, other);
+    if (Fractions(got)) {
+      const at::Tensor wide = other.to(at::kDouble);
+      agrees.logical_or_((got.to(at::kDouble) - wide).abs().le(wide.abs() * slack + most));
+    }
+    all.values = reached.defined() ? at::where(reached, all.values, other) : other;
+    reached = reached.defined() ? reached.logical_or(agrees) : agrees;
+    common.Add(other);
+    if (agrees.all().item<bool>()) {
+      all.order = run == 0 ? Reached::kFirst : run == 1 ? Reached::kLast : Reached::kOther;
+      break;
+    }
+  }
+  return reached.defined() && common.In(got) ? all : Reached();
 }
 
 }  // namespace grove::judge

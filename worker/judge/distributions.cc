@@ -22,13 +22,6 @@ constexpr double kPerReduction = 128;    // elements that are not zero in one re
 constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
 constexpr double kHeld = 16;             // spacings of the type that must fit into the spread of shifted values
 
-at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed) {
-  if (!device.is_cuda()) return at::detail::createCPUGenerator(seed);
-  at::Generator generator = at::globalContext().defaultGenerator(device).clone();
-  generator.set_current_seed(seed);
-  return generator;
-}
-
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
 
 at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
@@ -114,6 +107,13 @@ at::Tensor Kept(const at::Tensor& value, double reduction, const at::Generator& 
 }
 
 }  // namespace
+
+at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed) {
+  if (!device.is_cuda()) return at::detail::createCPUGenerator(seed);
+  at::Generator generator = at::globalContext().defaultGenerator(device).clone();
+  generator.set_current_seed(seed);
+  return generator;
+}
 
 bool KeepsMeaning(const at::Tensor& value) {
   if (value.numel() == 0) return true;

@@ -39,6 +39,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
 bool KeepsMeaning(const at::Tensor& value);
 bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
 
+at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed);
+
 // Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element; with its
 // strides.
 std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);

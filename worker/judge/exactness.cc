@@ -180,6 +180,11 @@ bool InPlace(const std::string& kind) {
   return ends("_");
 }
 
+bool Selects(const std::string& name) {
+  static const auto* names = new std::set<std::string>(Words((std::string(kSelects) + kChooses).c_str()));
+  return names->count(name) != 0;
+}
+
 std::vector<Exactness> ExactnessOf(const json& graph, const json& outputs, const json& inputs, const json& parameters) {
   std::vector<Exactness> result(outputs.size(), Exactness::kRounded);
   Reader reader;

@@ -19,6 +19,10 @@ enum class Exactness {
 // Whether an operation of this kind writes to one of its operands: what else that value is known as changes, too.
 bool InPlace(const std::string& kind);
 
+// Whether a known operation of torch's (its name without the namespace) gives elements of its operands, chooses among
+// them or says how they compare.
+bool Selects(const std::string& name);
+
 // Of each of `outputs` (names of values). `graph`: GraphOp list; `inputs`, `parameters`: TensorType lists, whose values
 // are named in0, in1, ... and p0, p1, ... All kRounded where an operation works in place.
 std::vector<Exactness> ExactnessOf(const nlohmann::json& graph, const nlohmann::json& outputs,

@@ -76,7 +76,7 @@ void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
   constexpr std::int64_t kFew = 256;
   constexpr int kNudges = 12;           // with the first
   constexpr double kMostSeconds = 0.5;  // for all of them
-  Turns turns(kMostSeconds, problem_.double_seconds);
+  Turns turns(kMostSeconds);
   struct Responses {
     std::size_t output;
     at::Tensor high, jump, squares, count;
@@ -97,7 +97,7 @@ void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
   }
   if (few.empty()) return;
   try {
-    for (int nudges = 1; nudges < kNudges && turns.Take(); ++nudges) {
+    for (int nudges = 1; nudges < kNudges && turns.Take(problem_.double_seconds); ++nudges) {
       const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
       moved->Run();
       const std::vector<at::Tensor> outputs = moved->Outputs();
@@ -173,7 +173,7 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
     if (!Fractions(expected->plain[i]) && problem_.ExactnessOf(i) == which) outputs.push_back(i);
   }
   if (outputs.empty()) return;
-  Turns left(kMostSeconds, problem_.double_seconds);
+  Turns left(kMostSeconds);
   std::vector<at::Tensor> masks(expected->high.size());
   int turns = 0;
   try {
@@ -185,7 +185,7 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
       ++turns;
     };
     if (which == Exactness::kRounded) add(expected->nudged);
-    while (turns < kMostTurns && (turns == 0 || left.Take())) {
+    while (turns < kMostTurns && (turns == 0 || left.Take(problem_.double_seconds))) {
       auto call = reference_.Prepare(Nudge(leaves, nudge, &secret_), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> moved = call->Outputs();
@@ -209,7 +209,7 @@ at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t outp
   const at::Tensor wanted = got.reshape({-1}).index_select(0, positions).to(at::kDouble);
   at::Tensor reached = at::zeros_like(wanted, at::kBool);
   try {
-    for (int nudges = 0; nudges < kMostNudges && turns->Take(); ++nudges) {
+    for (int nudges = 0; nudges < kMostNudges && turns->Take(problem_.double_seconds); ++nudges) {
       const auto call = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> outputs = call->Outputs();

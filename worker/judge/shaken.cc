@@ -1,0 +1,288 @@
+#include "worker/judge/shaken.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "worker/judge/compare.h"
+#include "worker/judge/distributions.h"
+#include "worker/judge/exactness.h"
+#include "worker/judge/tensor_type.h"
+
+namespace grove::judge {
+namespace {
+
+constexpr double kSpacing = 0x1p-23;
+
+// Element by element, without constants of their own: exact where float32 holds operands and result.
+constexpr char kElementwise[] =
+    "abs add addcdiv addcmul div divide fmod lerp mul multiply neg pow reciprocal remainder rsub sqrt square "
+    "sub subtract true_divide ";
+// Sums of products: how far these are off goes with the sum of the terms' sizes.
+constexpr char kSums[] =
+    "_convolution addbmm addmm addmv adaptive_avg_pool1d adaptive_avg_pool2d avg_pool1d avg_pool2d avg_pool3d baddbmm "
+    "bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution cumsum dot einsum inner "
+    "linear matmul mean mm mv outer sum tensordot ";
+// Make or hand on values, and do no arithmetic.
+constexpr char kGives[] =
+    "_to_copy arange clone contiguous copy detach double empty empty_like empty_strided eye float floor_divide item "
+    "lift_fresh "
+    "new_empty new_tensor ones rand resolve_conj resolve_neg scalar_tensor tensor to type_as zeros ";
+
+std::set<std::string> Words(const char* text) {
+  std::istringstream words(text);
+  std::set<std::string> all;
+  for (std::string word; words >> word;) all.insert(word);
+  return all;
+}
+
+enum class Arithmetic { kNone, kElementwise, kSum, kOther };
+
+Arithmetic ArithmeticOf(std::string name, bool* in_place) {
+  static const auto* elementwise = new std::set<std::string>(Words(kElementwise));
+  static const auto* sums = new std::set<std::string>(Words(kSums));
+  static const auto* gives = new std::set<std::string>(Words(kGives));
+  constexpr char kTorch[] = "aten::";
+  if (name.rfind(kTorch, 0) != 0) return Arithmetic::kNone;
+  *in_place = InPlace(name);
+  name = name.substr(sizeof kTorch - 1);
+  if (*in_place && name.size() > 1) name.pop_back();
+  if (gives->count(name) != 0 || Selects(name)) return Arithmetic::kNone;
+  if (elementwise->count(name) != 0) return Arithmetic::kElementwise;
+  return sums->count(name) != 0 ? Arithmetic::kSum : Arithmetic::kOther;
+}
+
+bool Doubles(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() == at::kDouble;
+}
+
+// What float32 does not hold exactly.
+at::Tensor Inexact(const at::Tensor& values) { return values.to(at::kFloat).to(at::kDouble).ne(values); }
+
+struct Shaking {
+  at::Generator generator;
+  double reduction = 1;
+  int depth = 0;                 // operations that the present one is a part of
+  bool busy = false;             // what is run is no part of the program
+  std::set<const void*> own;     // memory that operations of this run gave
+  std::vector<at::Tensor> kept;  // so that nothing else comes to be there
+};
+
+thread_local Shaking* shaking = nullptr;
+
+struct Watched : at::ObserverContext {
+  Arithmetic arithmetic = Arithmetic::kNone;
+  bool in_place = false;
+  bool counted = false, deeper = false;
+  std::vector<c10::IValue> inputs;
+  // (torch's own optional or the standard library's, as its version has it.)
+  decltype(std::declval<const at::RecordFunction&>().operator_name()) name;
+  std::set<const void*> storages;
+  bool inexact = false;           // a number, or what is summed, is not held by float32
+  std::vector<at::Tensor> masks;  // elements of operands that are not
+};
+
+const void* StorageOf(const at::Tensor& tensor) { return tensor.has_storage() ? tensor.storage().data() : nullptr; }
+
+void Look(const c10::IValue& input, Watched* watched) {
+  if (input.isTensorList()) {
+    for (const at::Tensor& one : input.toTensorVector()) Look(one, watched);
+  } else if (input.isString()) {
+    watched->arithmetic = Arithmetic::kNone;  // div with a rounding mode: what it gives is whole
+  } else if (input.isDouble()) {
+    const double number = input.toDouble();
+    watched->inexact = watched->inexact || static_cast<double>(static_cast<float>(number)) != number;
+  } else if (input.isTensor() && input.toTensor().defined()) {
+    watched->storages.insert(StorageOf(input.toTensor()));
+    if (!Doubles(input)) return;
+    const at::Tensor mask = Inexact(input.toTensor());
+    if (watched->arithmetic == Arithmetic::kElementwise)
+      watched->masks.push_back(mask);
+    else
+      watched->inexact = watched->inexact || mask.any().item<bool>();
+  }
+}
+
+std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
+  if (shaking == nullptr || shaking->busy) return nullptr;
+  auto watched = std::make_unique<Watched>();
+  watched->arithmetic = ArithmeticOf(function.name(), &watched->in_place);
+  watched->deeper = shaking->depth > 0;
+  if (watched->arithmetic == Arithmetic::kNone) {
+    // (No depth: a part of what hands on may compute.)
+    watched->inputs.assign(function.inputs().begin(), function.inputs().end());
+    for (const c10::IValue& input : watched->inputs) {
+      if (input.isTensor() && input.toTensor().defined()) watched->storages.insert(StorageOf(input.toTensor()));
+    }
+    return watched;
+  }
+  ++shaking->depth;
+  watched->counted = true;
+  if (watched->deeper) return watched;
+  shaking->busy = true;
+  try {
+    watched->inputs.assign(function.inputs().begin(), function.inputs().end());
+    watched->name = function.operator_name();
+    for (const c10::IValue& input : watched->inputs) Look(input, watched.get());
+  } catch (const std::exception&) {  // no memory: as if nothing were exact
+    watched->inexact = true;
+  }
+  shaking->busy = false;
+  return watched;
+}
+
+// The sum of the terms' sizes, of which `result` is the sum; `result` itself where that is not to be had.
+at::Tensor Sizes(const Watched& watched, const at::Tensor& result) {
+  try {
+    if (!watched.name) return result.abs();
+    const auto schema = c10::Dispatcher::singleton().findSchema(*watched.name);
+    if (!schema || watched.inputs.size() != schema->schema().arguments().size()) return result.abs();
+    torch::jit::Stack stack;
+    for (const c10::IValue& input : watched.inputs) {
+      if (Doubles(input)) {
+        stack.emplace_back(input.toTensor().abs());
+      } else if (input.isTensorList()) {
+        std::vector<at::Tensor> sizes;
+        for (const at::Tensor& one : input.toTensorVector()) sizes.push_back(one.abs());
+        stack.emplace_back(std::move(sizes));
+      } else {
+        stack.push_back(input);
+      }
+    }
+    schema->callBoxed(&stack);
+    if (stack.empty() || !Doubles(stack[0]) || stack[0].toTensor().sizes() != result.sizes()) return result.abs();
+    return stack[0].toTensor().abs();
+  } catch (const std::exception&) {
+    return result.abs();
+  }
+}
+
+void Shake(const Watched& watched, const at::Tensor& result) {
+  at::Tensor moves;
+  if (watched.arithmetic != Arithmetic::kOther && !watched.inexact) {
+    moves = Inexact(result);
+    for (const at::Tensor& mask : watched.masks) {
+      if (at::infer_size(mask.sizes(), moves.sizes()) == moves.sizes().vec()) moves = moves.logical_or(mask);
+    }
+  }
+  at::Tensor size = result.abs() * (2 * kSpacing);
+  if (watched.arithmetic == Arithmetic::kSum && !watched.in_place) {
+    size = Sizes(watched, result) * (2 * kSpacing) + result.abs() * (kSpacing / 3 * std::sqrt(shaking->reduction));
+  }
+  if (moves.defined()) size = size.masked_fill(moves.logical_not(), 0);
+  const at::Tensor moved = result + (at::rand(result.sizes(), shaking->generator, result.options()) * 2 - 1) * size;
+  result.copy_(at::where(at::isfinite(moved), moved, result));
+}
+
+void End(const at::RecordFunction& function, at::ObserverContext* context) {
+  auto* watched = dynamic_cast<Watched*>(context);
+  if (watched == nullptr || shaking == nullptr) return;
+  if (watched->counted) --shaking->depth;
+  if (watched->deeper || shaking->busy) return;
+  shaking->busy = true;
+  try {
+    for (const c10::IValue& output : function.outputs()) {
+      if (!Doubles(output) || output.toTensor().numel() == 0) continue;
+      const at::Tensor& result = output.toTensor();
+      const void* storage = StorageOf(result);
+      if (storage == nullptr) continue;
+      const bool given = watched->storages.count(storage) != 0;
+      // What an operation was given is the judge's, or a parameter, where no operation of this run made it.
+      if (given ? watched->in_place && shaking->own.count(storage) != 0 : true) {
+        if (watched->arithmetic != Arithmetic::kNone) Shake(*watched, result);
+      }
+      if (!given && shaking->own.insert(storage).second) shaking->kept.push_back(result);
+    }
+  } catch (const std::exception&) {  // no memory: as it is
+  }
+  shaking->busy = false;
+}
+
+class Watching {
+ public:
+  explicit Watching(Shaking* how) {
+    shaking = how;
+    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(Begin, End)
+                                             .needsInputs(true)
+                                             .needsOutputs(true)
+                                             .scopes({at::RecordScope::FUNCTION}));
+  }
+  ~Watching() {
+    at::removeCallback(handle_);
+    shaking = nullptr;
+  }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+bool IsWhole(const Leaf& leaf) {
+  if (leaf.scalar || leaf.tensor.numel() == 0 || leaf.tensor.is_complex()) return false;
+  if (!leaf.tensor.is_floating_point()) return true;
+  const at::Tensor values = leaf.tensor.to(at::kDouble);
+  return values.eq(values.round()).all().item<bool>();
+}
+
+at::Tensor AsItIs(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output) {
+  const auto call = reference.Prepare(leaves, Mode::kDouble);
+  call->Run();
+  const std::vector<at::Tensor> outputs = call->Outputs();
+  return output < outputs.size() ? outputs[output] : at::Tensor();
+}
+
+}  // namespace
+
+bool HasWholeNumbers(const std::vector<Leaf>& leaves) { return std::any_of(leaves.begin(), leaves.end(), IsWhole); }
+
+Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
+                          const at::Tensor& got, const at::Tensor& high, const at::Tensor& allowed, double reduction,
+                          Random* random, Turns* turns, double each) {
+  constexpr int kMostRuns = 24, kLeastRuns = 6;
+  constexpr double kShown = 8;
+  const auto agree = [&](const at::Tensor& a, const at::Tensor& b) {
+    if (!Fractions(got)) return a.eq(b);
+    const at::Tensor wide = a.to(at::kDouble), other = b.to(at::kDouble);
+    return (wide - other).abs().le(allowed).logical_or(wide.eq(other));
+  };
+  const at::Tensor still = high.defined() ? high : AsItIs(reference, leaves, output);
+  if (!still.defined() || still.sizes() != got.sizes() || still.is_complex()) return {};
+  const double most = kMostJumps * static_cast<double>(got.numel());
+  at::Tensor reached = agree(got, still), values = still.to(got.scalar_type()), moved = at::zeros_like(reached);
+  Shaking how;
+  for (int run = 0; run < kMostRuns && turns->Take(each); ++run) {
+    how.generator = MakeGenerator(got.device(), random->Next() >> 1);
+    how.reduction = reduction;
+    how.own.clear();
+    how.kept.clear();
+    std::vector<Leaf> nudged = Nudge(leaves, kNudge, random);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (IsWhole(leaves[i])) nudged[i] = leaves[i];
+    }
+    const auto call = reference.Prepare(nudged, Mode::kDouble);
+    {
+      const Watching watching(&how);
+      call->Run();
+    }
+    const std::vector<at::Tensor> outputs = call->Outputs();
+    if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) return {};
+    values = at::where(reached, values, outputs[output].to(got.scalar_type()));
+    reached.logical_or_(agree(got, outputs[output]));
+    moved.logical_or_(agree(still, outputs[output]).logical_not());
+    // One run shows half of what moves, or less.
+    const bool few = run + 1 >= kLeastRuns || moved.sum().item<double>() < most / kShown;
+    if (few && reached.all().item<bool>()) break;
+  }
+  return moved.sum().item<double>() <= most ? Reached{reached, values} : Reached();
+}
+
+}  // namespace grove::judge

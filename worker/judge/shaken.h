@@ -1,0 +1,28 @@
+// What rounding inside of a program can make of an output: whole numbers (bytes, counts, labels) are moved by no nudge
+// of the inputs, and yet 0.3 a + 0.7 b of them lies now on this side of a half and now on the other.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "worker/judge/choices.h"
+#include "worker/judge/random.h"
+#include "worker/judge/reference.h"
+#include "worker/judge/turns.h"
+
+namespace grove::judge {
+
+// Whether there are whole numbers among the inputs' tensors.
+bool HasWholeNumbers(const std::vector<Leaf>& leaves);
+
+// Which elements of output `output` come out as `got` has them (fractions: within `allowed` of each) in one of several
+// evaluations in float64 in which what arithmetic gives is moved by as much as float32 may be off. What float32 holds
+// exactly, and makes of what it holds exactly, is not moved. Undefined where so many elements move that rounding
+// decides the output. `high`: the evaluation as it is, made here where undefined; `reduction`: the longest. `turns`:
+// how many there may be, of `each` seconds.
+Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
+                          const at::Tensor& got, const at::Tensor& high, const at::Tensor& allowed, double reduction,
+                          Random* random, Turns* turns, double each);
+
+}  // namespace grove::judge
