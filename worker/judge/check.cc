@@ -203,7 +203,7 @@ Comparison Check::Excuse(std::size_t i, ComparedTensors tensors, Comparison comp
   double most = 0, slack = 0;  // what an element may be off by
   // The same comparison with what is right in the place of what was reached. Fractions: of elements that are another
   // value altogether, and they keep what they are off by.
-  const auto without = [&](const Reached& reached) {
+  const auto without = [&](const Reached& reached, bool chosen) {
     const at::Tensor& got = tensors.got;
     if (!fractions) {
       tensors.got = at::where(reached.elements, reference, got);
@@ -211,7 +211,8 @@ Comparison Check::Excuse(std::size_t i, ComparedTensors tensors, Comparison comp
       const at::Tensor right = (tensors.high.defined() ? tensors.high : reference).to(at::kDouble);
       const at::Tensor limit = right.abs() * slack + most, given = got.to(at::kDouble);
       const at::Tensor other = reached.values.to(at::kDouble);
-      const at::Tensor off = (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
+      const at::Tensor off = chosen ? reached.values.ne(reference)
+                                    : (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
       const at::Tensor kept = (right + (given - other)).to(got.scalar_type());
       tensors.got = at::where(reached.elements.logical_and(off), kept, got);
     }
@@ -243,7 +244,7 @@ Comparison Check::Excuse(std::size_t i, ComparedTensors tensors, Comparison comp
     if (!places && (problem_.chooses || problem_.exactness.empty())) {
       const Reached reached = ReachedByOtherChoices(reference_, leaves, i, tensors.got, most, slack, &turns,
                                                     kOrdering * problem_.reference_seconds);
-      if (reached.elements.defined()) without(reached);
+      if (reached.elements.defined()) without(reached, /*chosen=*/true);
       if (reached.order != Reached::kOther) chosen_ = reached.order;
       if (passes()) return compared;
     }
@@ -255,7 +256,7 @@ Comparison Check::Excuse(std::size_t i, ComparedTensors tensors, Comparison comp
     const at::Tensor allowed = fractions ? tensors.high.to(at::kDouble).abs() * slack + most : at::Tensor();
     const Reached reached = ReachedByRounding(reference_, leaves, i, tensors.got, tensors.high, allowed,
                                               tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
-    if (reached.elements.defined()) without(reached);
+    if (reached.elements.defined()) without(reached, /*chosen=*/false);
   } catch (const std::exception&) {  // no memory to look: as it was found
   }
   return compared;

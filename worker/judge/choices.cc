@@ -325,7 +325,11 @@ Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& lea
       const at::Tensor wide = other.to(at::kDouble);
       agrees.logical_or_((got.to(at::kDouble) - wide).abs().le(wide.abs() * slack + most));
     }
-    all.values = reached.defined() ? at::where(reached, all.values, other) : other;
+    if (!all.values.defined()) {
+      all.values = other;
+    } else if (Fractions(got)) {  // the nearest: what is far off elsewhere makes room for what is not meant
+      all.values = at::where((got - other).abs().lt((got - all.values).abs()), other, all.values);
+    }
     reached = reached.defined() ? reached.logical_or(agrees) : agrees;
     common.Add(other);
     if (agrees.all().item<bool>()) {
