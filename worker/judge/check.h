@@ -41,9 +41,8 @@ class Check {
   // What is expected of a draw, of equal keys those chosen that the candidate was seen to choose.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
   bool chooses_otherwise() const { return chosen_ != Reached::kOther; }  // than torch does
-  // Compares what a slot holds after a run. Throws the Verdict when it is not right.
-  // Whether elements were let through that are beyond the limit (Comparison::excused).
-  // `leaves`: the values of the draw.
+  // Compares what a slot holds after a run of the draw `leaves`. Throws the Verdict when it is not right. Returns
+  // whether elements were let through that are beyond the limit (Comparison::excused).
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               const std::vector<Leaf>& leaves, int trial);
   // The same; where `expected` was not evaluated in float64 and for nudged inputs, what is known of rounding is of

@@ -35,6 +35,24 @@ bool OtherZeros(const at::Tensor& one, const at::Tensor& two) {
   return zeros.sum().item<double>() > kManyZeros * static_cast<double>(one.numel()) && !zeros.equal(two.eq(0));
 }
 
+// Elements that are looked at, or made, at a time.
+constexpr std::int64_t kBlock = std::int64_t{1} << 24;
+
+// Makes `to` what `from` is, but for a random share of the elements, which become what `other` makes of blocks of both.
+// Both are dense.
+template <typename Other>
+void Mix(const at::Tensor& to, const at::Tensor& from, double share, const Other& other) {
+  const auto flat = [](const at::Tensor& dense) { return dense.as_strided({dense.numel()}, {1}); };
+  const bool alike = from.strides() == to.strides() && from.is_non_overlapping_and_dense();
+  const at::Tensor all = flat(to), drawn = flat(alike ? from : at::empty_like(to).copy_(from));
+  for (std::int64_t begin = 0; begin < all.numel(); begin += kBlock) {
+    const std::int64_t count = std::min(kBlock, all.numel() - begin);
+    const at::Tensor block = all.narrow(0, begin, count), given = drawn.narrow(0, begin, count);
+    const at::Tensor chosen = at::rand({count}, all.options().dtype(at::kFloat)).lt(share);
+    block.copy_(at::where(chosen, other(block, given), given));
+  }
+}
+
 bool Floating(const Leaf& leaf) { return !leaf.scalar && Fractions(leaf.tensor) && leaf.tensor.numel() > 0; }
 
 }  // namespace
@@ -175,8 +193,8 @@ bool Values::SameForVaried(const std::vector<Leaf>& drawn) {
   double inputs = 0;
   for (std::size_t i = 0; i < manners_.size(); ++i) {
     if (!manners_[i].varied || manners_[i].symmetric) continue;
-    at::Tensor& varied = leaves_[0][i].tensor;
-    varied.copy_(at::where(at::rand_like(varied, at::kFloat).lt(0.5), varied, drawn[i].tensor));
+    const at::Tensor& varied = leaves_[0][i].tensor;
+    Mix(varied, drawn[i].tensor, 0.5, [](const at::Tensor& now, const at::Tensor&) { return now; });
     inputs += static_cast<double>(varied.numel());
   }
   for (std::size_t i = 0; i < manners_.size(); ++i) {
@@ -208,7 +226,8 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
   const std::vector<at::Tensor> before = OutputsOf(drawn);
   double inputs = 0;
   for (std::size_t i = 0; i < manners_.size(); ++i) {
-    if (manners_[i].varied) inputs += static_cast<double>(drawn[i].tensor.numel());
+    // (Zeros that are halved stay what they are.)
+    if (manners_[i].varied) inputs += at::count_nonzero(drawn[i].tensor).item<double>();
   }
   for (std::size_t o = 0; o < before.size(); ++o) {
     const double elements = static_cast<double>(before[o].numel());
@@ -221,8 +240,7 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
       for (std::size_t i = 0; i < manners_.size(); ++i) {
         at::Tensor& to = leaves_[0][i].tensor;
         if (manners_[i].varied) {
-          const at::Tensor chosen = at::rand_like(to, to.options().dtype(at::kFloat)).lt(share);
-          to.copy_(at::where(chosen, drawn[i].tensor * 0.5, drawn[i].tensor));
+          Mix(to, drawn[i].tensor, share, [](const at::Tensor&, const at::Tensor& from) { return from * 0.5; });
         } else if (!leaves_[0][i].scalar) {
           to.copy_(manners_[i].same_as == SIZE_MAX ? drawn[i].tensor : leaves_[0][manners_[i].same_as].tensor);
         }
@@ -249,11 +267,20 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
 bool Values::AveragesOut(const std::vector<Leaf>& drawn) {
   if (!Varies()) return false;
   constexpr double kTimes = 4 * 1.4142;  // the difference of two has the root of two of the deviation of one
+  const std::uint64_t where = random_.Next();
+  // Of large outputs a block: the whole would be held several times.
+  const auto some = [where](const at::Tensor& output) {
+    const at::Tensor all = output.reshape({-1});
+    const std::int64_t size = std::min(all.numel(), kBlock / 4);
+    const auto from = where % (static_cast<std::uint64_t>(all.numel() - size) + 1);
+    return all.narrow(0, static_cast<std::int64_t>(from), size).clone();
+  };
   StoreVaried(0, drawn);
   std::vector<at::Tensor> one = OutputsOf(leaves_[0]);
-  for (at::Tensor& output : one) output = output.clone();
+  for (at::Tensor& output : one) output = some(output);
   StoreVaried(0, drawn);
-  const std::vector<at::Tensor> two = OutputsOf(leaves_[0]);
+  std::vector<at::Tensor> two = OutputsOf(leaves_[0]);
+  for (at::Tensor& output : two) output = some(output);
   for (std::size_t o = 0; o < one.size() && o < two.size() && o < allowed_.size(); ++o) {
     if (one[o].numel() == 0 || one[o].sizes() != two[o].sizes() || !Fractions(one[o])) continue;
     const at::ScalarType wide = one[o].is_complex() ? at::kComplexDouble : at::kDouble;
