@@ -321,7 +321,8 @@ Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& lea
     if (chosen.largest < 2 || output >= outputs.size() || outputs[output].sizes() != got.sizes()) break;
     const at::Tensor& other = outputs[output];
     at::Tensor agrees = Same(got, other);
-    if (Fractions(got)) {
+    // Not in half types: within what their rule allows of one of so many, nearly anything is.
+    if (Fractions(got) && got.scalar_type() != at::kHalf && got.scalar_type() != at::kBFloat16) {
       const at::Tensor wide = other.to(at::kDouble);
       agrees.logical_or_((got.to(at::kDouble) - wide).abs().le(wide.abs() * slack + most));
     }

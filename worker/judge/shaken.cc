@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -21,6 +22,10 @@ namespace grove::judge {
 namespace {
 
 constexpr double kSpacing = 0x1p-23;
+constexpr double kCoarse = 256;
+// What a program gives on its way is held while it runs; of those that give more, nothing is said.
+constexpr std::size_t kMostKept = std::size_t{512} << 20;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // of the output
 
 // Element by element, without constants of their own: exact where float32 holds operands and result.
 constexpr char kElementwise[] =
@@ -69,23 +74,26 @@ at::Tensor Inexact(const at::Tensor& values) { return values.to(at::kFloat).to(a
 
 struct Shaking {
   at::Generator generator;
+  double sign = 1;
   double reduction = 1;
   int depth = 0;                 // operations that the present one is a part of
   bool busy = false;             // what is run is no part of the program
   std::set<const void*> own;     // memory that operations of this run gave
   std::vector<at::Tensor> kept;  // so that nothing else comes to be there
+  std::size_t bytes = 0;         // of these
 };
 
 thread_local Shaking* shaking = nullptr;
 
 struct Watched : at::ObserverContext {
   Arithmetic arithmetic = Arithmetic::kNone;
-  bool in_place = false;
+  bool in_place = false, divides = false;
   bool counted = false, deeper = false;
   std::vector<c10::IValue> inputs;
   // (torch's own optional or the standard library's, as its version has it.)
   decltype(std::declval<const at::RecordFunction&>().operator_name()) name;
   std::set<const void*> storages;
+  bool coarse = true;             // what is summed has few bits behind the point: float32 holds all partial sums
   bool inexact = false;           // a number, or what is summed, is not held by float32
   std::vector<at::Tensor> masks;  // elements of operands that are not
 };
@@ -95,8 +103,8 @@ const void* StorageOf(const at::Tensor& tensor) { return tensor.has_storage() ? 
 void Look(const c10::IValue& input, Watched* watched) {
   if (input.isTensorList()) {
     for (const at::Tensor& one : input.toTensorVector()) Look(one, watched);
-  } else if (input.isString()) {
-    watched->arithmetic = Arithmetic::kNone;  // div with a rounding mode: what it gives is whole
+  } else if (input.isString() && watched->divides) {
+    watched->arithmetic = Arithmetic::kNone;  // with a rounding mode: what it gives is whole
   } else if (input.isDouble()) {
     const double number = input.toDouble();
     watched->inexact = watched->inexact || static_cast<double>(static_cast<float>(number)) != number;
@@ -106,15 +114,19 @@ void Look(const c10::IValue& input, Watched* watched) {
     const at::Tensor mask = Inexact(input.toTensor());
     if (watched->arithmetic == Arithmetic::kElementwise)
       watched->masks.push_back(mask);
-    else
+    else {
       watched->inexact = watched->inexact || mask.any().item<bool>();
+      const at::Tensor fine = input.toTensor() * kCoarse;
+      watched->coarse = watched->coarse && fine.eq(fine.round()).all().item<bool>();
+    }
   }
 }
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
-  if (shaking == nullptr || shaking->busy) return nullptr;
+  if (shaking == nullptr || shaking->busy || shaking->bytes > kMostKept) return nullptr;
   auto watched = std::make_unique<Watched>();
   watched->arithmetic = ArithmeticOf(function.name(), &watched->in_place);
+  watched->divides = std::strncmp(function.name(), "aten::div", 9) == 0;
   watched->deeper = shaking->depth > 0;
   if (watched->arithmetic == Arithmetic::kNone) {
     // (No depth: a part of what hands on may compute.)
@@ -167,18 +179,20 @@ at::Tensor Sizes(const Watched& watched, const at::Tensor& result) {
 
 void Shake(const Watched& watched, const at::Tensor& result) {
   at::Tensor moves;
-  if (watched.arithmetic != Arithmetic::kOther && !watched.inexact) {
+  const bool sum = watched.arithmetic == Arithmetic::kSum;
+  if (watched.arithmetic != Arithmetic::kOther && !watched.inexact && (!sum || watched.coarse)) {
     moves = Inexact(result);
     for (const at::Tensor& mask : watched.masks) {
       if (at::infer_size(mask.sizes(), moves.sizes()) == moves.sizes().vec()) moves = moves.logical_or(mask);
     }
   }
   at::Tensor size = result.abs() * (2 * kSpacing);
-  if (watched.arithmetic == Arithmetic::kSum && !watched.in_place) {
+  if (sum && !watched.in_place) {
     size = Sizes(watched, result) * (2 * kSpacing) + result.abs() * (kSpacing / 3 * std::sqrt(shaking->reduction));
   }
   if (moves.defined()) size = size.masked_fill(moves.logical_not(), 0);
-  const at::Tensor moved = result + (at::rand(result.sizes(), shaking->generator, result.options()) * 2 - 1) * size;
+  const at::Tensor moved =
+      result + (at::rand(result.sizes(), shaking->generator, result.options()) * 2 - 1) * size * shaking->sign;
   result.copy_(at::where(at::isfinite(moved), moved, result));
 }
 
@@ -199,7 +213,11 @@ void End(const at::RecordFunction& function, at::ObserverContext* context) {
       if (given ? watched->in_place && shaking->own.count(storage) != 0 : true) {
         if (watched->arithmetic != Arithmetic::kNone) Shake(*watched, result);
       }
-      if (!given && shaking->own.insert(storage).second) shaking->kept.push_back(result);
+      if (!given && shaking->own.insert(storage).second) {
+        shaking->kept.push_back(result);
+        shaking->bytes += result.nbytes();
+      }
+      if (shaking->bytes > kMostKept) shaking->kept.clear();
     }
   } catch (const std::exception&) {  // no memory: as it is
   }
@@ -229,7 +247,8 @@ class Watching {
 bool IsWhole(const Leaf& leaf) {
   if (leaf.scalar || leaf.tensor.numel() == 0 || leaf.tensor.is_complex()) return false;
   if (!leaf.tensor.is_floating_point()) return true;
-  const at::Tensor values = leaf.tensor.to(at::kDouble);
+  const at::ScalarType type = leaf.tensor.scalar_type();
+  const at::Tensor values = type == at::kHalf || type == at::kBFloat16 ? leaf.tensor.to(at::kFloat) : leaf.tensor;
   return values.eq(values.round()).all().item<bool>();
 }
 
@@ -254,16 +273,22 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
     const at::Tensor wide = a.to(at::kDouble), other = b.to(at::kDouble);
     return (wide - other).abs().le(allowed).logical_or(wide.eq(other));
   };
+  if (got.numel() > kMostElements) return {};
   const at::Tensor still = high.defined() ? high : AsItIs(reference, leaves, output);
   if (!still.defined() || still.sizes() != got.sizes() || still.is_complex()) return {};
   const double most = kMostJumps * static_cast<double>(got.numel());
   at::Tensor reached = agree(got, still), values = still.to(got.scalar_type()), moved = at::zeros_like(reached);
   Shaking how;
+  std::uint64_t seed = 0;
   for (int run = 0; run < kMostRuns && turns->Take(each); ++run) {
-    how.generator = MakeGenerator(got.device(), random->Next() >> 1);
+    // Always two with opposite signs: of what lies at a half one falls to either side.
+    if (run % 2 == 0) seed = random->Next() >> 1;
+    how.generator = MakeGenerator(got.device(), seed);
+    how.sign = run % 2 == 0 ? 1 : -1;
     how.reduction = reduction;
     how.own.clear();
     how.kept.clear();
+    how.bytes = 0;
     std::vector<Leaf> nudged = Nudge(leaves, kNudge, random);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       if (IsWhole(leaves[i])) nudged[i] = leaves[i];
@@ -274,6 +299,7 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
       call->Run();
     }
     const std::vector<at::Tensor> outputs = call->Outputs();
+    if (how.bytes > kMostKept) return {};
     if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) return {};
     values = at::where(reached, values, outputs[output].to(got.scalar_type()));
     reached.logical_or_(agree(got, outputs[output]));

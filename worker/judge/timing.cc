@@ -500,13 +500,15 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
   const auto begin = Clock::now();
   ReferenceSide* reference = series != nullptr ? series->reference.get() : nullptr;
   if (reference != nullptr && reference->mode() != Mode::kEager) reference = nullptr;
-  auto expected = [&](std::size_t set) {
-    // (As torch chooses among equal keys.)
-    if (reference != nullptr && !check_.chooses_otherwise()) {
-      std::vector<at::Tensor> outputs = reference->Outputs(set);
-      if (!outputs.empty()) return outputs;
-    }
-    return check_.Compute(values_.leaves(set), false).plain;
+  // Each side's own, which may choose otherwise among equal keys.
+  const auto expected_by = [&](Check& check) {
+    return [&, this](std::size_t set) {
+      if (reference != nullptr && !check.chooses_otherwise()) {
+        std::vector<at::Tensor> outputs = reference->Outputs(set);
+        if (!outputs.empty()) return outputs;
+      }
+      return check.Compute(values_.leaves(set), false).plain;
+    };
   };
   const double room = kVerifyShare * Since(begin_) - verify_spent_;
   Sets order = timed;
@@ -514,13 +516,13 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
   Sets chosen;
   double cost = 0;
   for (std::size_t set : order) {
-    const bool known = reference != nullptr && series->calls >= timed.size();
+    const bool known = reference != nullptr && series->calls >= timed.size() && !check_.chooses_otherwise();
     cost += verify_each_ + (known ? 0 : problem_.reference_seconds);
     if (!chosen.empty() && (room < 0 || cost > std::max(room, 0.0))) break;
     chosen.push_back(set);
   }
   if (room < 0 && chosen.size() > 1) chosen.erase(chosen.begin() + 1, chosen.end());
-  outputs_.Verify(&candidate_, chosen, expected);
+  outputs_.Verify(&candidate_, chosen, expected_by(check_));
   outputs_verified_ += static_cast<int>(chosen.size());
   // A rival's outputs of these values are looked at in the same way.
   if (series != nullptr && series->rival != nullptr) {
@@ -531,7 +533,8 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
       if (its.count(set) != 0) both.push_back(set);
     }
     Guarded(series, [&] {
-      Outputs(problem_, *series->rival_check, values_, ops_.cuda()).Verify(series->rival, both, expected);
+      Outputs(problem_, *series->rival_check, values_, ops_.cuda())
+          .Verify(series->rival, both, expected_by(*series->rival_check));
     });
   }
   const double spent = Since(begin);
