@@ -613,6 +613,29 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         assert self.native(stable, self.CHOSEN % ("<", each))["result"]["verdict"] == "VERDICT_CORRECT"
         assert self.native(stable, self.CHOSEN % (">", each))["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_payloads_of_equal_keys_have_to_be_read_in_half_types_too(self):
+        # Within what their rule allows of one of hundreds of choices lies nearly any value.
+        line = "return a[1].gather(1, k)"
+        problem = model("        k = a[0].topk(128, dim=1).indices\n        " + line,
+                        "[torch.relu(torch.randn(16, 512) - 1), torch.randn(16, 512).bfloat16()]")
+        last = "k = (a[0] + torch.arange(512) * 1e-12 * (a[0] == 0)).topk(128, dim=1).indices; " + line
+        unread = ("v = a[0].gather(1, k); s = a[1][:, :8].float().std() * 0.6; q = (1 - 2 * (torch.arange(128) % 2))[None] * s; "
+                  "return torch.where(v == 0, q.expand_as(v), a[1].gather(1, k).float()).to(a[1].dtype)")
+        given = dict(QUICK, only_given_inputs=True)
+        assert self.new(problem, line, last, given)["result"]["verdict"] == "VERDICT_CORRECT"
+        for _ in range(2):
+            assert self.new(problem, line, unread, given)["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_whole_numbers_that_are_weighted_and_rounded_by_one_operation_may_fall_to_either_side(self):
+        # Which has a word among its operands; what it gives is exact in float32 where all three are alike, and its parts are not.
+        line = "return torch.einsum('nc,c->n', a[0].float(), w).to(torch.uint8)"
+        problem = model("        w = torch.tensor([0.299, 0.587, 0.114])\n        " + line, "[torch.randint(0, 256, (60000, 3), dtype=torch.uint8)]")
+        for other in ("return (a[0].float() @ w).to(torch.uint8)", "return (a[0][:, 2] * w[2] + a[0][:, 1] * w[1] + a[0][:, 0] * w[0]).to(torch.uint8)"):
+            result = self.new(problem, line, other)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (other, result)
+        result = self.new(problem, line, "return torch.einsum('nc,c->n', a[0].float(), w).round().to(torch.uint8)")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
     def test_whole_numbers_that_are_scaled_and_rounded_may_fall_to_either_side_of_a_half(self):
         images = "[torch.randint(0, 256, (20000,), dtype=torch.uint8), torch.randint(0, 256, (20000,), dtype=torch.uint8)]"
         blend = model("        return (a[0].float() * 0.3 + a[1].float() * 0.7).round().to(torch.uint8)", images)
