@@ -385,7 +385,7 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
         # In some draws next to nothing is left: what others showed of rounding says nothing there.
         problem = model("        return torch.dot(a[0], a[1])", "[torch.randn(1024), torch.randn(1024)]")
         sums = """const float* b = (const float*)args->inputs[1].data; %s t = 0; for (int i = 0; i < %d; ++i) t += %sx[i] * b[i]; y[0] = (float)t;"""
-        options = {"min_time_seconds": 0.3, "max_time_seconds": 0.6, "min_samples": 20, "max_samples": 40}
+        options = {"min_time_seconds": 0.3, "max_time_seconds": 0.6, "min_samples": 8, "max_samples": 40}
         for _ in range(3):
             for honest in (sums % ("double", 1024, "(double)"), sums % ("float", 1024, "")):
                 result = self.native(problem, honest, options)["result"]

@@ -81,12 +81,14 @@ class Tests:
     def judge(self, problem, format="PROBLEM_FORMAT_KERNELBENCH"):
         kept = self.judges.pop(problem, None)
         if kept is None:
-            judge = self.spare or Judge(self.libexec, python=self.python)
-            self.spare = None
+            if format == "PROBLEM_FORMAT_KERNELBENCH" and self.spare is not None:
+                judge, self.spare = self.spare, None
+            else:
+                judge = Judge(self.libexec, python=self.python)
             answer = judge.load(problem, format)
             assert answer["type"] == "loaded", answer
             kept = (judge, answer["description"])
-            self.spare = Judge(self.libexec, python=self.python, ahead=True)
+            self.spare = self.spare or Judge(self.libexec, python=self.python, ahead=True)  # Python in it
         self.judges[problem] = kept
         while len(self.judges) > self.KEPT:
             oldest, _ = self.judges.pop(next(iter(self.judges)))

@@ -252,6 +252,7 @@ class InCommon {
     const at::Tensor values = output.to(at::kDouble).nan_to_num(0, 0, 0);
     std::vector<at::Tensor> sums;
     for (std::int64_t dim = 0; dim < values.dim(); ++dim) {
+      if (values.size(dim) == 1) continue;  // the elements themselves, which were looked at
       sums.push_back(values.sum(dim));
       sums.push_back(values.square().sum(dim));
     }
