@@ -316,6 +316,20 @@ TEST_CASE("Every hostile candidate gets its verdict and the next evaluation is u
   CHECK(next.build().cached());
 }
 
+// Asked again, a few times, where a busy machine left an interval that says nothing.
+v1::EvaluationResult EvaluateUntilKnown(const v1::Assignment& assignment) {
+  constexpr int kTries = 4;
+  constexpr double kWide = 2;
+  v1::EvaluationResult result;
+  for (int i = 0; i < kTries; ++i) {
+    result = Evaluate(assignment);
+    if (result.verdict() != v1::VERDICT_CORRECT || result.timing().baselines_size() == 0) break;
+    const v1::BaselineTiming& against = result.timing().baselines(0);
+    if (against.speedup_high() <= kWide * against.speedup_low()) break;
+  }
+  return result;
+}
+
 TEST_CASE("Nobody looks fast by other means than being fast", "[pipeline]") {
   // One thread with the C library's functions does this work slower than torch, or hardly faster: whoever is said to be
   // three times as fast has cheated.
@@ -339,13 +353,13 @@ TEST_CASE("Nobody looks fast by other means than being fast", "[pipeline]") {
   options.set_max_time_seconds(0.5);
   options.mutable_limits()->set_memory_bytes(int64_t{2} << 30);
   options.mutable_limits()->set_run_wall_seconds(60);
-  const v1::EvaluationResult result = Evaluate(std::move(assignment));
+  const v1::EvaluationResult result = EvaluateUntilKnown(assignment);
   INFO(result.DebugString());
   if (result.verdict() == v1::VERDICT_CORRECT) {
     REQUIRE(result.timing().baselines_size() == 1);
     const bool held = result.timing().method().find("held") != std::string::npos;
     if (!held) WARN("no freezer here: a candidate can compute ahead");
-    if (held || file.find("computes_ahead") == std::string::npos) CHECK(result.timing().baselines(0).speedup_low() < 3);
+    if (held || file.find("computes_ahead") == std::string::npos) CHECK(result.timing().baselines(0).speedup() < 3);
   } else {
     // Threads that slow their own call too may leave nothing to measure.
     const bool named = result.verdict() == v1::VERDICT_CHEATED && result.fault().evidence() != "";
@@ -365,12 +379,12 @@ TEST_CASE("Two equal programs are equally fast", "[pipeline]") {
   options.set_max_time_seconds(1);
   options.mutable_limits()->set_memory_bytes(int64_t{4} << 30);
   options.mutable_limits()->set_run_wall_seconds(60);
-  const v1::EvaluationResult result = Evaluate(std::move(assignment));
+  const v1::EvaluationResult result = EvaluateUntilKnown(assignment);
   INFO(result.DebugString());
   REQUIRE(result.verdict() == v1::VERDICT_CORRECT);
   // Wide, for machines under load; the figures of a quiet one are in docs/timing.md.
-  CHECK(result.timing().baselines(0).speedup_high() > 0.5);
-  CHECK(result.timing().baselines(0).speedup_low() < 2);
+  CHECK(result.timing().baselines(0).speedup() > 0.5);
+  CHECK(result.timing().baselines(0).speedup() < 2);
 }
 
 TEST_CASE("A candidate that forges its own answers is never correct", "[pipeline]") {

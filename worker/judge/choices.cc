@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "worker/judge/observed.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -161,26 +162,12 @@ void End(const at::RecordFunction& function, at::ObserverContext* context) {
   if (choices != nullptr) choices->push_back(std::move(choice));
 }
 
-class Watching {
- public:
-  explicit Watching(std::vector<Choice>* seen, Order* in_order = nullptr) {
-    choices = seen;
-    order = in_order;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(Begin, End)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}));
-  }
-  ~Watching() {
-    at::removeCallback(handle_);
-    choices = nullptr;
-    order = nullptr;
-  }
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
-
- private:
-  at::CallbackHandle handle_;
+struct Watching {
+  explicit Watching(std::vector<Choice>* seen, Order* in_order = nullptr)
+      : set_choices(&choices, seen), set_order(&order, in_order) {}
+  Set<std::vector<Choice>*> set_choices;
+  Set<Order*> set_order;
+  Observed<Begin, End> observed;
 };
 
 // Whether the output is what this operation gave, or its beginning, and not something that was made of it. What it gave

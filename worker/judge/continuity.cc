@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 #include <string>
+
+#include "worker/judge/words.h"
 
 namespace grove::judge {
 namespace {
@@ -21,13 +22,6 @@ constexpr char kChoosing[] =
     "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d amax amin aminmax argmax argmin argsort cummax cummin "
     "fmax fmin fractional_max_pool2d kthvalue max max_pool1d max_pool2d max_pool3d max_pool1d_with_indices "
     "max_pool2d_with_indices max_pool3d_with_indices median min mode msort nanmedian nanquantile quantile sort topk ";
-
-std::set<std::string> Words(const char* text) {
-  std::istringstream words(text);
-  std::set<std::string> all;
-  for (std::string word; words >> word;) all.insert(word);
-  return all;
-}
 
 const std::set<std::string>& Names() {
   static const auto* names = new std::set<std::string>(Words(kContinuous));

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
+
+#include "worker/judge/words.h"
 
 namespace grove::judge {
 namespace {
@@ -38,13 +39,6 @@ constexpr char kSteps[] =
     "all any argwhere bucketize ceil count_nonzero eq floor ge greater greater_equal gt isfinite isin isinf isnan "
     "isneginf isposinf le less less_equal logical_and logical_not logical_or logical_xor lt ne not_equal round "
     "searchsorted sgn sign signbit trunc ";
-
-std::set<std::string> Words(const char* text) {
-  std::istringstream words(text);
-  std::set<std::string> all;
-  for (std::string word; words >> word;) all.insert(word);
-  return all;
-}
 
 std::string Dtype(const json& type) { return type.is_object() ? type.value("dtype", std::string()) : std::string(); }
 

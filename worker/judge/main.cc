@@ -130,7 +130,7 @@ constexpr int kMoreRuns = 16;
 constexpr double kMoreSeconds = 0.05;
 // Evaluations, and those in float64, of which the shortest counts, and after how long there is none further.
 constexpr int kDoubleRuns = 4, kReferenceRuns = 3;
-constexpr double kManyDoubleSeconds = 1.5;
+constexpr double kMostDoubleSeconds = 1.5, kMostReferenceSeconds = 0.4;
 
 class Judge {
  public:
@@ -413,7 +413,7 @@ class Judge {
       // What it returns may be its own memory, which the next run writes to.
       results = Heads(results);
       problem_.reference_seconds = ops_->Time([&] { call->Run(); });
-      for (int again = 1; again < kReferenceRuns && problem_.reference_seconds < kManyDoubleSeconds / 4; ++again) {
+      for (int again = 1; again < kReferenceRuns && problem_.reference_seconds < kMostReferenceSeconds; ++again) {
         problem_.reference_seconds = std::min(problem_.reference_seconds, ops_->Time([&] { call->Run(); }));
       }
       if (!check) {
@@ -435,7 +435,7 @@ class Judge {
       try {
         // The least of several: the first one loads what the others use.
         double all = 0, least = 0;
-        for (int runs = 0; runs < kDoubleRuns && all < kManyDoubleSeconds; ++runs) {
+        for (int runs = 0; runs < kDoubleRuns && all < kMostDoubleSeconds; ++runs) {
           auto exact = reference.Prepare(leaves, Mode::kDouble);
           exact->Run();
           ops_->Synchronize();

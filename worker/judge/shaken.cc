@@ -9,14 +9,15 @@
 #include <cstring>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "worker/judge/compare.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/exactness.h"
+#include "worker/judge/observed.h"
 #include "worker/judge/tensor_type.h"
+#include "worker/judge/words.h"
 
 namespace grove::judge {
 namespace {
@@ -41,13 +42,6 @@ constexpr char kGives[] =
     "_to_copy arange clone contiguous copy detach double empty empty_like empty_strided eye float floor_divide item "
     "lift_fresh "
     "new_empty new_tensor ones rand resolve_conj resolve_neg scalar_tensor tensor to type_as zeros ";
-
-std::set<std::string> Words(const char* text) {
-  std::istringstream words(text);
-  std::set<std::string> all;
-  for (std::string word; words >> word;) all.insert(word);
-  return all;
-}
 
 enum class Arithmetic { kNone, kElementwise, kSum, kOther };
 
@@ -224,24 +218,10 @@ void End(const at::RecordFunction& function, at::ObserverContext* context) {
   shaking->busy = false;
 }
 
-class Watching {
- public:
-  explicit Watching(Shaking* how) {
-    shaking = how;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(Begin, End)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}));
-  }
-  ~Watching() {
-    at::removeCallback(handle_);
-    shaking = nullptr;
-  }
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
-
- private:
-  at::CallbackHandle handle_;
+struct Watching {
+  explicit Watching(Shaking* how) : set(&shaking, how) {}
+  Set<Shaking*> set;
+  Observed<Begin, End> observed;
 };
 
 bool IsWhole(const Leaf& leaf) {

@@ -502,7 +502,7 @@ void Timing::VerifyRun(Series* series, const Sets& timed) {
   if (reference != nullptr && reference->mode() != Mode::kEager) reference = nullptr;
   // Each side's own, which may choose otherwise among equal keys.
   const auto expected_by = [&](Check& check) {
-    return [&, this](std::size_t set) {
+    return [reference, &check, this](std::size_t set) {
       if (reference != nullptr && !check.chooses_otherwise()) {
         std::vector<at::Tensor> outputs = reference->Outputs(set);
         if (!outputs.empty()) return outputs;

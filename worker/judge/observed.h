@@ -1,0 +1,39 @@
+// Looking at the operations of a program while it runs on this thread.
+#pragma once
+
+#include <ATen/record_function.h>
+
+namespace grove::judge {
+
+// Calls `Begin` and `End` (at::RecordFunctionCallback) for each operation that this thread runs while it lives.
+template <auto Begin, auto End>
+class Observed {
+ public:
+  Observed()
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(Begin, End)
+                                               .needsInputs(true)
+                                               .needsOutputs(true)
+                                               .scopes({at::RecordScope::FUNCTION}))) {}
+  ~Observed() { at::removeCallback(handle_); }
+  Observed(const Observed&) = delete;
+  Observed& operator=(const Observed&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+// Gives a variable a value, and its former one back at the end.
+template <typename Value>
+class Set {
+ public:
+  Set(Value* variable, Value value) : variable_(variable), former_(*variable) { *variable = value; }
+  ~Set() { *variable_ = former_; }
+  Set(const Set&) = delete;
+  Set& operator=(const Set&) = delete;
+
+ private:
+  Value* variable_;
+  Value former_;
+};
+
+}  // namespace grove::judge

@@ -1,0 +1,18 @@
+// Names of operations, as lists of words say them.
+#pragma once
+
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace grove::judge {
+
+// The words of a text, which spaces part.
+inline std::set<std::string> Words(const char* text) {
+  std::istringstream words(text);
+  std::set<std::string> all;
+  for (std::string word; words >> word;) all.insert(word);
+  return all;
+}
+
+}  // namespace grove::judge
