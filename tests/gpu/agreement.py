@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The judge's seconds against Nsight Compute's, for kernels of 5 us to 3 ms.
 
-    python3 tests/gpu/agreement.py BUILD [--ncu PATH] [--quick]
+    python3 tests/gpu/agreement.py BUILD [--ncu PATH] [--quick | --below-50]
 
 Each kernel is evaluated as a native candidate; its median is what the judge's clock gave. Then the same object is called on
 as many buffers as a timed run of the judge had, each used once, in four ways:
@@ -132,6 +132,8 @@ CASES = [  # (floats, steps), the most telling first
     (1 << 28, 1), (1 << 21, 1), (1 << 23, 1), (1 << 25, 1), (3 << 28, 1), (1 << 18, 64), (1 << 20, 1),
 ]
 
+BELOW_50 = [(1 << 18, 1000), (1 << 18, 400), (1 << 22, 1), (1 << 21, 1), (1 << 18, 4000), (1 << 18, 2000), (1 << 24, 1), (1 << 23, 1)]
+
 
 def ncu_seconds(ncu, how, driver, program, n, calls, graph=False):
     """Of one call, by gpu__time_duration; 0 where ncu gave nothing. how: "none", "all" (cache control)."""
@@ -162,6 +164,7 @@ def main():
     parser.add_argument("--ncu")
     parser.add_argument("--arch", default="sm_90")
     parser.add_argument("--quick", action="store_true", help="eight of the kernels")
+    parser.add_argument("--below-50", action="store_true", help="those of less than 50 us")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
     ncu = options.ncu or shutil.which("ncu") or next(iter(sorted(
@@ -177,7 +180,8 @@ def main():
     print(f"{'floats':>12} {'steps':>6} {'calls':>5} | {'judge us':>10} | {'claimed':>9} | {'row':>9} {'off':>7} | "
           f"{'ncu row':>9} {'off':>7} | {'alone':>9} {'off':>7} | {'flushed':>9} {'off':>7} | {'slope':>9} {'eager':>9}")
     bad = 0
-    for number, (n, steps) in enumerate(CASES[:8] if options.quick else CASES):
+    cases = BELOW_50 if options.below_50 else CASES[:8] if options.quick else CASES
+    for number, (n, steps) in enumerate(cases):
         program = build_cu(KERNEL.replace("STEPS", str(steps)), include, folder, f"k{number}", options.arch)
         # v -> v / 2 + 1 / 4, `steps` times, then doubled.
         power = 0.5 ** min(steps, 1000)
