@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
@@ -448,12 +449,39 @@ TEST_CASE("A worker that is killed while it holds a program", "[.killed_worker]"
   kill(getpid(), SIGKILL);
 }
 
-TEST_CASE("What is frozen dies with a worker that is killed", "[sandbox]") {
-  if (!Host()->cgroups().freezer()) {
-    WARN("no freezer on this machine");
-    return;
-  }
-  FILE* worker = popen("exec /proc/$PPID/exe '[.killed_worker]'", "r");
+// The worker of the test after next: killed when there is a first process inside, which waits to be let go.
+TEST_CASE("A worker that is killed while it starts a program", "[.starting_worker]") {
+  const auto children = [](pid_t pid) {
+    std::vector<pid_t> found;
+    std::error_code ignored;
+    for (const auto& task : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), ignored)) {
+      std::ifstream file(task.path() / "children");
+      for (pid_t child = 0; file >> child;) found.push_back(child);
+    }
+    return found;
+  };
+  (void)Host();
+  const std::vector<pid_t> before = children(getpid());
+  std::thread killer([&] {
+    for (;;) {
+      for (pid_t outer : children(getpid())) {
+        if (std::find(before.begin(), before.end(), outer) != before.end()) continue;
+        for (pid_t inner : children(outer)) {
+          printf("held %d\n", inner);
+          fflush(stdout);
+          kill(getpid(), SIGKILL);
+        }
+      }
+    }
+  });
+  SandboxSpec spec = Spec({"spin"});
+  spec.files = {{"/tmp/large", std::string(24 * kMiB, 'x')}};  // written before it is let go
+  (void)SandboxedProcess::Start(Host(), std::move(spec));
+  killer.join();
+}
+
+void CheckDiesWithKilledWorker(const std::string& which) {
+  FILE* worker = popen(absl::StrCat("exec /proc/$PPID/exe '[", which, "]'").c_str(), "r");
   REQUIRE(worker != nullptr);
   std::vector<pid_t> held;
   char line[256];
@@ -479,6 +507,19 @@ TEST_CASE("What is frozen dies with a worker that is killed", "[sandbox]") {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   CHECK_FALSE(running());
+  for (pid_t pid : held) kill(pid, SIGKILL);
+}
+
+TEST_CASE("What is frozen dies with a worker that is killed", "[sandbox]") {
+  if (!Host()->cgroups().freezer()) {
+    WARN("no freezer on this machine");
+    return;
+  }
+  CheckDiesWithKilledWorker(".killed_worker");
+}
+
+TEST_CASE("What was not let go yet dies with a worker that is killed", "[sandbox]") {
+  CheckDiesWithKilledWorker(".starting_worker");
 }
 
 TEST_CASE("Without control groups the supervisor keeps memory, processes and processor time", "[sandbox][limits]") {

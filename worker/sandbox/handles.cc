@@ -40,12 +40,13 @@ absl::StatusOr<int> MemfdWith(absl::string_view content) {
   return fd.release();
 }
 
-absl::StatusOr<int> CopyOf(int fd) {
-  char buffer[65536];
-  const ssize_t n = pread(fd, buffer, sizeof(buffer), 0);
-  if (n <= 0 || n == sizeof(buffer))
-    return absl::InternalError("cannot copy what a descriptor holds: nothing, or too much");
-  return MemfdWith(absl::string_view(buffer, static_cast<size_t>(n)));
+absl::StatusOr<std::string> TextOf(int fd) {
+  std::string text(65536, '\0');
+  const ssize_t n = pread(fd, text.data(), text.size(), 0);
+  if (n <= 0 || n == static_cast<ssize_t>(text.size()))
+    return absl::InternalError("cannot read what a descriptor holds: nothing, or too much");
+  text.resize(static_cast<size_t>(n));
+  return text;
 }
 
 }  // namespace grove::sandbox

@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,7 +21,7 @@ bool Gone(int pidfd);                   // the process has ended; true for -1
 
 // A memfd with `content`, at offset 0.
 absl::StatusOr<int> MemfdWith(absl::string_view content);
-// The text of a small file, at most 64 KiB, in a memfd of its own.
-absl::StatusOr<int> CopyOf(int fd);
+// The text of a small file, less than 64 KiB, from its beginning.
+absl::StatusOr<std::string> TextOf(int fd);
 
 }  // namespace grove::sandbox

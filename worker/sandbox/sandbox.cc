@@ -102,28 +102,23 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     request.rlimits.emplace_back(RLIMIT_NPROC, static_cast<rlim_t>(p.bounds_.processes) + 1024);
   }
 
-  Fd info_read, info_write, block_read, block_write, filter, passwd;
+  Fd info_read, info_write, filter_read, filter_write, passwd;
   int64_t part = p.bounds_.disk_bytes > 0 ? p.bounds_.disk_bytes / 2 : kDiskBytes / 2;
   part = (part + 4095) / 4096 * 4096;  // tmpfs counts in pages
   if (wrapped) {
     GROVE_RETURN_IF_ERROR(MakePipe(&info_read, &info_write));
-    GROVE_RETURN_IF_ERROR(MakePipe(&block_read, &block_write));
-    absl::StatusOr<int> copy = CopyOf(p.host_->seccomp_fd(p.spec_.loopback));
-    if (!copy.ok()) return absl::InternalError(absl::StrCat("the system call filter: ", copy.status().message()));
-    filter.Set(*copy);
+    GROVE_RETURN_IF_ERROR(MakePipe(&filter_read, &filter_write));
     int next = 3;
     for (const auto& [ours, theirs] : request.fds) next = std::max(next, theirs + 1);
-    const int info_at = next++, block_at = next++, filter_at = next++, passwd_at = next++;
+    const int info_at = next++, filter_at = next++, passwd_at = next++;
     request.fds.emplace_back(info_write.get(), info_at);
-    request.fds.emplace_back(block_read.get(), block_at);
-    request.fds.emplace_back(filter.get(), filter_at);
+    request.fds.emplace_back(filter_read.get(), filter_at);
 
     std::vector<std::string>& args = request.argv;
     args = {p.host_->bwrap()};
     const auto add = [&](std::initializer_list<std::string> more) { args.insert(args.end(), more); };
     for (std::string& a : NamespaceArgs(p.host_->user_namespace())) args.push_back(std::move(a));
-    add({"--info-fd", absl::StrCat(info_at), "--block-fd", absl::StrCat(block_at), "--seccomp",
-         absl::StrCat(filter_at)});
+    add({"--info-fd", absl::StrCat(info_at), "--seccomp", absl::StrCat(filter_at)});
     AddSystem(&args);
     const std::string size = absl::StrCat(part);
     // Before the binds: a folder that is bound may itself lie below /tmp.
@@ -188,7 +183,7 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
   out_write.Close();
   err_write.Close();
   info_write.Close();
-  block_read.Close();
+  filter_read.Close();
   p.out_fd_ = out_read.release();
   p.err_fd_ = err_read.release();
   // From here on the destructor kills and reaps.
@@ -242,7 +237,12 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     for (const auto& [path, content] : p.spec_.files) GROVE_RETURN_IF_ERROR(WriteBelow(p.tmp_fd_, path, content));
     p.started_ = SteadyNow();
     count_forks();
-    if (write(block_write.get(), "x", 1) != 1) return failed("it was gone before it was let go");
+    const absl::StatusOr<std::string> filter = TextOf(p.host_->seccomp_fd(p.spec_.loopback));
+    if (!filter.ok()) return absl::InternalError(absl::StrCat("the system call filter: ", filter.status().message()));
+    if (write(filter_write.get(), filter->data(), filter->size()) != static_cast<ssize_t>(filter->size())) {
+      return failed("it was gone before it was let go");
+    }
+    filter_write.Close();
   } else {
     p.inner_pid_ = p.monitor_pid_;
     p.inner_pidfd_ = dup(p.monitor_pidfd_);

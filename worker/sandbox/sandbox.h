@@ -1,10 +1,13 @@
 // Runs one untrusted program: its own namespaces by bubblewrap, a system call filter, control groups, bounded output,
 // and a supervisor that knows when a limit was hit and can end everything inside at any time.
 //
-// Theory of operation. bubblewrap builds the namespaces and mounts, tells its child's pid (--info-fd) and waits
-// (--block-fd). The child, pid 1 of the sandbox, is put into its control groups before it is let go, so that nothing of
-// the program ever runs outside of them. From then on a supervisor thread per sandbox watches pipes, time and usage.
-// Killing pid 1 of a pid namespace kills all of it; the control group is killed too.
+// Theory of operation. bubblewrap builds the namespaces and mounts, tells its child's pid (--info-fd) and waits for the
+// system call filter (--seccomp), a pipe. The child, pid 1 of the sandbox, is put into its control groups before it
+// gets that and is let go, so that nothing of the program ever runs outside of them; whose worker was killed before
+// gets an empty filter, which the kernel refuses, and ends. (bubblewrap ties its child's life to its own only later,
+// and what it would wait for otherwise, --block-fd, lets go at the end of a pipe, too.) From then on a supervisor
+// thread per sandbox watches pipes, time and usage. Killing pid 1 of a pid namespace kills all of it; the control group
+// is killed too.
 #pragma once
 
 #include <sys/types.h>

@@ -33,6 +33,7 @@ struct ChildPlan {
   std::vector<char*> env;
   std::vector<std::pair<int, int>> fds;
   std::vector<std::pair<int, rlim_t>> rlimits;
+  pid_t parent = 0;
   bool new_session = true;
   std::vector<sock_filter> filter;
   int fork_gate = -1;
@@ -53,6 +54,7 @@ struct ChildPlan {
   uint64_t none = 0;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, 8);
   syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (syscall(SYS_getppid) != plan.parent) syscall(SYS_exit_group, 127);  // killed before: no signal will come
   if (plan.new_session) syscall(SYS_setsid);
   syscall(SYS_umask, 022);
   if (plan.fork_gate >= 0) {
@@ -151,6 +153,7 @@ absl::StatusOr<pid_t> SpawnHere(const SpawnRequest& request) {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
   }
+  plan.parent = getpid();
   const pid_t pid = vfork();
   if (pid == 0) RunChild(plan);
   const int fork_error = errno;
