@@ -51,6 +51,7 @@ int OpenSandboxTmpfs(const std::string& path, int64_t size) {
 absl::Status WriteBelow(int dir_fd, const std::string& path, absl::string_view content) {
   std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
   if (parts.empty()) return absl::InvalidArgumentError("an empty file name");
+  if (path[0] == '/') return absl::InvalidArgumentError(absl::StrCat(path, " is not below the folder"));
   std::string folder;
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
     absl::StrAppend(&folder, i == 0 ? "" : "/", parts[i]);

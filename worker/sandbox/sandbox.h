@@ -5,9 +5,10 @@
 // system call filter (--seccomp), a pipe. The child, pid 1 of the sandbox, is put into its control groups before it
 // gets that and is let go, so that nothing of the program ever runs outside of them; whose worker was killed before
 // gets an empty filter, which the kernel refuses, and ends. (bubblewrap ties its child's life to its own only later,
-// and what it would wait for otherwise, --block-fd, lets go at the end of a pipe, too.) From then on a supervisor
-// thread per sandbox watches pipes, time and usage. Killing pid 1 of a pid namespace kills all of it; the control group
-// is killed too.
+// and what it would wait for otherwise, --block-fd, lets go at the end of a pipe, too. Who is killed while bubblewrap's
+// two processes are finding each other leaves one of them behind, which waits and runs nothing.) From then on a
+// supervisor thread per sandbox watches pipes, time and usage. Killing pid 1 of a pid namespace kills all of it; the
+// control group is killed too.
 #pragma once
 
 #include <sys/types.h>
