@@ -144,9 +144,14 @@ Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const 
   Comparison compared = CompareTensors(tensors, rule);
   const at::Tensor& reference = tensors.reference;
   const bool jumps = compared.ok && compared.jumps > 0 && !Fractions(reference);  // they are counted
+  const std::int64_t differ = compared.mismatched;
   if (((compared.mismatched > 0 && (!compared.ok || compared.undecided)) || jumps) &&
       (rule.mode == RuleMode::kScaled || !Fractions(reference))) {
     compared = Excuse(i, tensors, std::move(compared), rule, leaves, shape_set);
+    // (Where another choice was as good, those that are left are not known one by one.)
+    if (jumps && compared.ok && compared.mismatched == differ) {
+      AskForJumps(i, tensors, rule, leaves, shape_set, &compared);
+    }
     if (!Fractions(reference)) return compared;
   }
   if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.nudged.defined() ||
@@ -186,6 +191,37 @@ Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const 
     reference_.SelectShapeSet(0);
     return compared;
   }
+}
+
+void Check::AskForJumps(std::size_t i, const ComparedTensors& tensors, const Rule& rule,
+                        const std::vector<Leaf>& leaves, std::size_t shape_set, Comparison* compared) {
+  constexpr std::int64_t kFew = 16;
+  constexpr double kFurther = 64;  // than the work's own rounding, which has its part behind the inputs, too
+  constexpr double kEvaluations = 48, kMostSeconds = 20;  // as many as ComesOut makes in two turns
+  if (compared->mismatched > kFew || problem_.continuous || problem_.ExactnessOf(i) != Exactness::kRounded ||
+      problem_.double_seconds < 0 || kEvaluations * problem_.double_seconds > kMostSeconds ||
+      !tensors.nudged.defined()) {
+    return;
+  }
+  const wire::DType type = wire::FindDType("float32").value();
+  const double work = WorkError(type, tensors.reduction, rule);
+  try {
+    const at::Tensor positions = tensors.got.ne(tensors.reference).reshape({-1}).nonzero().reshape({-1});
+    const at::Tensor exact = at::zeros({positions.numel()}, positions.options().dtype(at::kDouble));
+    at::Tensor reached = at::zeros_like(exact, at::kBool);
+    reference_.SelectShapeSet(shape_set);
+    for (double size : {work, kFurther * work}) {
+      Turns turns(kMostSeconds);
+      reached.logical_or_(expecting_.ComesOut(leaves, i, positions, tensors.got, exact, size, &turns));
+      if (reached.all().item<bool>()) break;
+    }
+    if (!reached.all().item<bool>()) {
+      compared->ok = compared->passes_scaled = compared->excused = false;
+      compared->why = "values of an exact type differ that no rounding takes there";
+    }
+  } catch (const std::exception&) {  // no memory to look: as it was found
+  }
+  reference_.SelectShapeSet(0);
 }
 
 Comparison Check::Excuse(std::size_t i, ComparedTensors tensors, Comparison compared, const Rule& rule,

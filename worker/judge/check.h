@@ -106,6 +106,11 @@ class Check {
   // says of the others. `turns`: how many evaluations there may be to find that out.
   Comparison CompareOrExcuse(std::size_t i, ComparedTensors tensors, const Rule& rule, const std::vector<Leaf>& leaves,
                              std::size_t shape_set, Turns* turns);
+  // Of an exact type, a few elements that rounding may have otherwise as far as their number goes: condemns those that
+  // no nudge, far larger than the work's rounding, brings where the candidate has them. A number alone would be leave
+  // to leave out as many, wherever most of the work is.
+  void AskForJumps(std::size_t i, const ComparedTensors& tensors, const Rule& rule, const std::vector<Leaf>& leaves,
+                   std::size_t shape_set, Comparison* compared);
   // The same for what it would not let pass: where the reference's choice among equal keys is one of many, or rounding
   // of what is made of whole numbers takes elements to where the candidate has them, what it says of the others.
   Comparison Excuse(std::size_t i, ComparedTensors tensors, Comparison compared, const Rule& rule,

@@ -16,7 +16,10 @@ constexpr double kScale = 128;           // softmax and its like overflow withou
 constexpr double kShift = 1000;          // as the CRFM authors' second LayerNorm: x * 0.1 + 1000
 constexpr double kShrink = 0.1;          // of the same
 constexpr double kOutlier = 1000;        // times an element
+constexpr double kMostOutlier = 0x1p17;  // in long sums
 constexpr double kOutlierShare = 1e-3;   // of the elements
+constexpr int kHidden = 3;               // outliers of a large input that a sample of it does not show
+constexpr std::int64_t kLarge = 1 << 14;
 constexpr double kDense = 1.0 / 8;       // of a sparse input that is not zero, at most
 constexpr double kPerReduction = 128;    // elements that are not zero in one reduction, about
 constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
@@ -153,7 +156,9 @@ Distribution ParseDistribution(const std::string& name) {
   throw std::runtime_error("option distributions has an unknown entry \"" + name + "\"");
 }
 
-int Forms(Distribution distribution) { return distribution == Distribution::kScaled ? 3 : 1; }
+int Forms(Distribution distribution) {
+  return distribution == Distribution::kScaled ? 3 : distribution == Distribution::kOutliers ? 2 : 1;
+}
 
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random,
                       std::vector<Leaf>* leaves) {
@@ -204,10 +209,17 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         made = at::where(Kept(value, reduction, generator), value, at::zeros_like(value));
         break;
       case Distribution::kOutliers: {
-        at::Tensor chosen = Uniform(value, generator).lt(kOutlierShare);
+        // A few in all: who looks at a sample of the values finds them as the problem draws them. In sums they weigh as
+        // much as the many.
+        const bool few = form == 1;
+        if (few && value.numel() < kLarge) continue;
+        at::Tensor chosen = few ? at::zeros_like(value, at::kBool) : Uniform(value, generator).lt(kOutlierShare);
         const at::Tensor flat = chosen.view({-1});
-        flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);
-        made = at::where(chosen, value * kOutlier, value);
+        for (int one = 0; one < (few ? kHidden : 1); ++one) {
+          flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);
+        }
+        const double most = type == at::kHalf ? kOutlier : kMostOutlier;
+        made = at::where(chosen, value * (few ? std::clamp(reduction, kOutlier, most) : kOutlier), value);
         break;
       }
       case Distribution::kGiven:
@@ -227,6 +239,10 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     }
     leaf.tensor = WithStrides(made, given[i].tensor.strides());
     ++changed;
+  }
+  if (changed == 0 && distribution == Distribution::kOutliers && form == 1) {
+    result.skipped = "tried already";
+    return result;
   }
   if (changed == 0) {
     result.skipped = floating == 0 ? "no input is of a floating-point type"
@@ -252,7 +268,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       result.how = "most elements zero";
       break;
     case Distribution::kOutliers:
-      result.how = "one element in a thousand times 1000";
+      result.how = form == 1 ? "a few elements of all a thousand times as large and more"
+                             : "one element in a thousand times 1000";
       break;
     case Distribution::kGiven:
       result.how = "the problem's own, moved to where rounding them to fewer bits errs one way";

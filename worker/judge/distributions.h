@@ -18,6 +18,7 @@ const char* EnumName(Distribution distribution);
 Distribution ParseDistribution(const std::string& name);
 
 // SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; small.
+// OUTLIERS has two: one element in a thousand; a few in all.
 int Forms(Distribution distribution);
 // GIVEN has one beside the values as they are: each is moved by less than 2^-10 of itself (float64: 2^-23), to where
 // rounding it to half precision or TF32 (to float32) makes it smaller, by some 0.44 of their spacing. Over a long sum
