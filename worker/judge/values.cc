@@ -158,8 +158,8 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   const bool told =
       std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
   // (Where draws are always the same, another one would be no newer.)
-  fresh_ = fresh_ || (!*same_draws_ &&
-                      (always_ || told || ManyTerms() || problem_.chooses || SameForVaried(one) || FewMatter(one)));
+  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || problem_.chooses || SameForVaried(one) ||
+                                        FewMatter(one) || SlicesIdle(one)));
   if (!fresh_ && !Wide() && AveragesOut(one)) {
     wide_ = true;
     factors_.clear();
@@ -258,6 +258,71 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
     }
     if (count > 0 && same > kMostChosen * count) return true;
     if (Since(begin) >= kSeconds) break;
+  }
+  return false;
+}
+
+// Whether most slices of an input (keys of a sharp attention, of which each query needs a few) have no part in most of
+// the results that depend on them: who has seen a draw knows which. What depends on a slice is what becomes NaN with
+// it; it has a part where a result is another when the slice is halved.
+bool Values::SlicesIdle(const std::vector<Leaf>& drawn) {
+  if (!Varies()) return false;
+  constexpr std::int64_t kLeastSlices = 16;
+  constexpr int kRuns = 3;
+  constexpr double kIdle = 0.625;                   // more than what a causal mask takes off
+  constexpr double kSeconds = 1, kEvaluations = 8;  // whichever takes longer
+  const auto begin = Clock::now();
+  const std::vector<at::Tensor> before = OutputsOf(drawn);
+  const double seconds = std::max(kSeconds, kEvaluations * Since(begin));
+  const auto with = [&](std::size_t input, std::int64_t dim, std::int64_t slice, double factor) {
+    for (std::size_t i = 0; i < manners_.size(); ++i) {
+      if (!leaves_[0][i].scalar) leaves_[0][i].tensor.copy_(drawn[i].tensor);
+    }
+    leaves_[0][input].tensor.select(dim, slice).mul_(factor);
+    for (std::size_t i = 0; i < manners_.size(); ++i) {
+      if (manners_[i].same_as != SIZE_MAX) leaves_[0][i].tensor.copy_(leaves_[0][manners_[i].same_as].tensor);
+    }
+    return OutputsOf(leaves_[0]);
+  };
+  struct Slices {
+    std::size_t input;
+    std::int64_t dim, size;
+  };
+  std::vector<Slices> all;
+  for (std::size_t i = 0; i < manners_.size(); ++i) {
+    for (std::int64_t dim = 0; manners_[i].varied && dim < drawn[i].tensor.dim(); ++dim) {
+      const std::int64_t size = drawn[i].tensor.size(dim);
+      if (size >= kLeastSlices && !manners_[i].symmetric) all.push_back({i, dim, size});
+    }
+  }
+  // The more slices there are, the more there is to gain.
+  std::stable_sort(all.begin(), all.end(), [](const Slices& a, const Slices& b) { return a.size > b.size; });
+  for (const auto& [input, dim, size] : all) {
+    std::vector<double> count(before.size(), 0), same(before.size(), 0);
+    for (int run = 0; run < kRuns; ++run) {
+      if (Since(begin) >= seconds) return false;
+      const auto slice = static_cast<std::int64_t>(random_.Below(static_cast<std::uint64_t>(size)));
+      std::vector<at::Tensor> without, halved;
+      try {
+        without = with(input, dim, slice, std::numeric_limits<double>::quiet_NaN());
+        halved = with(input, dim, slice, 0.5);
+      } catch (const ProblemError&) {  // it does not bear such values: nothing is known
+        return false;
+      }
+      for (std::size_t o = 0; o < before.size() && o < without.size() && o < halved.size(); ++o) {
+        if (!Fractions(before[o]) || without[o].sizes() != before[o].sizes() ||
+            halved[o].sizes() != before[o].sizes()) {
+          continue;
+        }
+        // (A result that is zero may be so whatever there is.)
+        const at::Tensor depends = at::isnan(without[o]).logical_and(before[o].ne(0));
+        count[o] += depends.sum().item<double>();
+        same[o] += depends.logical_and(before[o].eq(halved[o])).sum().item<double>();
+      }
+    }
+    for (std::size_t o = 0; o < before.size(); ++o) {
+      if (same[o] > kIdle * count[o]) return true;
+    }
   }
   return false;
 }
