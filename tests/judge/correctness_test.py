@@ -498,6 +498,50 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         whole = model("        return a[0] + 1", "[torch.randint(0, 9, (64,))]")
         assert "floating" in self.outcomes(self.new(whole)["result"])["SCALED"]["skipped"]
 
+    def test_numbers_that_integers_cannot_hold_are_nobody_s_fault(self):
+        # What such a conversion gives is the processor's affair: honest programs clamp, or round in floating point.
+        back = model("        return (a[0] * 255).to(torch.uint8).float() / 255", "[torch.rand(64, 300)]")
+        for body in ("for (long i = 0; i < n; ++i) y[i] = floorf(x[i] * 255) / 255;",
+                     "for (long i = 0; i < n; ++i) y[i] = (uint8_t)std::clamp(x[i] * 255, 0.f, 255.f) / 255.f;"):
+            result = self.native(back, body)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+            assert "cannot hold" in self.outcomes(result)["SHIFTED"]["skipped"], self.outcomes(result)
+        assert self.native(back, "for (long i = 0; i < n; ++i) y[i] = rintf(x[i] * 255) / 255;")["result"]["verdict"] == "VERDICT_WRONG"
+        # Clamped before, they are held, and all of it counts.
+        held = model("        return (a[0] * 255).clamp(0, 255).to(torch.uint8).float() / 255", "[torch.rand(64, 300)]")
+        result = self.native(held, "for (long i = 0; i < n; ++i) y[i] = floorf(x[i] * 255) / 255;")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "draws of the problem's own values" in result["reason"], result
+
+    def test_equal_keys_that_a_distribution_makes_do_not_decide(self):
+        # The area under a curve by ranks. Pairs of equal scores count half in the program, and by their order in the reference.
+        area = model("""        s, l = a
+        r = torch.empty_like(l)
+        r[s.argsort()] = torch.arange(400)
+        p = l.sum()
+        return ((r * l).sum() - p * (p - 1) / 2) / (p * (400 - p))""", "[torch.randn(400), (torch.rand(400) > 0.4).long()]")
+        pairs = """const int64_t* l = (const int64_t*)args->inputs[1].data; double t = 0, p = 0;
+for (int i = 0; i < 400; ++i) { p += l[i]; for (int j = 0; j < 400; ++j) if (l[i] && !l[j]) t += x[j] < x[i] ? 1 : x[j] == x[i] ? %s : 0; }
+*y = t / (p * (400 - p));"""
+        for equal in ("0.5", "0"):
+            result = self.native(area, pairs % equal)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+            assert "equal keys" in self.outcomes(result)["SPARSE"]["skipped"], self.outcomes(result)
+        assert self.native(area, pairs.replace("400 - p", "401 - p") % "0.5")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_a_result_that_vanishes_in_its_type_is_not_held_against_anybody(self):
+        # Times 128 all of it is too small for float32, and in float64 one element is as good as all of it.
+        bell = model("        return torch.exp(-a[0] * a[1] * a[1] / 8)", "[torch.rand(2000) * 2 + 0.1, torch.rand(2000) * 0.4 + 0.1]")
+        body = "const float* v = (const float*)args->inputs[1].data; for (long i = 0; i < n; ++i) y[i] = %s;"
+        for _ in range(4):
+            result = self.native(bell, body % "expf(-x[i] * v[i] * v[i] / 8)")["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+        assert self.native(bell, body % "expf(-x[i] * v[i] / 8)")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_a_crash_says_on_which_inputs(self):
+        inverse = model("        return torch.linalg.pinv(a[0])", "[torch.randn(8, 6, 6)]")
+        result = self.new(inverse, "linalg.pinv", "linalg.inv", dict(QUICK, distributions=["INPUT_DISTRIBUTION_SPARSE"]))["result"]
+        assert result["verdict"] == "VERDICT_CRASHED" and "on sparse inputs" in result["reason"], result
+
     def test_the_other_rule_judges_given_values_alone(self):
         options = dict(QUICK, tolerance={"mode": "TOLERANCE_MODE_ABSOLUTE_RELATIVE", "atol": 1e-4, "rtol": 1e-4})
         result = self.native(SOFTMAX, SOFTMAX_BODY % "0", options)["result"]

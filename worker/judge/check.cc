@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "worker/judge/choices.h"
+#include "worker/judge/conversions.h"
 #include "worker/judge/shaken.h"
 #include "worker/judge/tensor_type.h"
 
@@ -87,6 +88,13 @@ Check::Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& s
   outcomes_.reserve(8);
   outcomes_.push_back({});
   current_ = &outcomes_.front();
+}
+
+Rule Check::RuleOf(std::size_t output) const {
+  Rule rule = verify_rule_;
+  // Not where elements are left out: their part in sums is what is looked for.
+  if (current_->distribution == Distribution::kScaled && output < given_rms_.size()) rule.unit = given_rms_[output];
+  return rule;
 }
 
 Rule Check::ForeignRule() const {
@@ -338,9 +346,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
       ReferenceNoise noise = noise_[i];
       const auto ties = ties_.find({slot->shape_set, i});
       if (given && ties != ties_.end()) noise.ties = ties->second;
-      Rule rule = verify_rule_;
-      // Not where elements are left out: their part in sums is what is looked for.
-      if (current_->distribution == Distribution::kScaled && i < given_rms_.size()) rule.unit = given_rms_[i];
+      const Rule rule = RuleOf(i);
       ComparedTensors measured = Measured(i, got[i], expected, noise, jumps[i]);
       const Comparison compared =
           failure.empty() ? CompareOrExcuse(i, std::move(measured), rule, leaves, slot->shape_set, &turns_to_excuse)
@@ -392,9 +398,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     if (varied_) failure += "; parameters have other values in each evaluation than as they were built";
     if (given && !current_->how.empty()) failure += "; the inputs were " + current_->how;
     if (!given) {
-      failure = std::string("on ") + Word(current_->distribution) + " inputs (" + current_->how + ") " + failure +
-                ". It was right on all " + std::to_string(outcomes_.front().passed) +
-                " draws of the problem's own values; --only-given-inputs judges by those alone";
+      failure = OnTheseInputs(failure);
     }
     throw Verdict{"VERDICT_WRONG", failure, {}};
   }
@@ -536,6 +540,12 @@ json Check::Describe(std::size_t i, const at::Tensor& expected, const Comparison
                        {"allowed", Number(compared.allowed)}};
   }
   return output;
+}
+
+std::string Check::OnTheseInputs(const std::string& failure) const {
+  return std::string("on ") + Word(current_->distribution) + " inputs (" + current_->how + ") " + failure +
+         (failure.ends_with('.') ? "" : ".") + " It was right on all " + std::to_string(outcomes_.front().passed) +
+         " draws of the problem's own values; --only-given-inputs judges by those alone";
 }
 
 std::string Check::Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
@@ -723,9 +733,10 @@ Check::Elsewhere Check::DrawElsewhere(Distribution distribution, int form, std::
   }
   if (drawn.skipped.empty()) {
     try {
-      drawn.expected = Compute(drawn.leaves, true, true);
+      const bool overflows = Overflows([&] { drawn.expected = Compute(drawn.leaves, true, true); });
       slot->MustFit(drawn.expected.plain);
-      drawn.skipped = Unusable(drawn.expected);
+      drawn.skipped = overflows ? "the reference makes integers of numbers there that these cannot hold"
+                                : Unusable(drawn.expected, drawn.leaves);
     } catch (const std::exception& error) {
       if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
       drawn.skipped = "the reference refuses such inputs: " +
@@ -757,12 +768,21 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     MakeRoom();
     ops_.Synchronize();
     if (reference_.HeldOut(slot->shape_set)) conversation->KeepQuiet();
-    const Reply reply = conversation->Run({index}, "all");
+    const Reply reply = RunThere(conversation, index);
     foreign_wall_ += reply.wall;
     Verify(*conversation, arena, slot, reply, drawn.expected, slot->leaves, trials_ + 1);
     if (set == 0) usable_.push_back({distribution, form});
     // Small values find what large ones hide (a constant that is added), and one way of making values large is enough.
     if (distribution == Distribution::kScaled) form = std::max(form, Forms(distribution) - 2);
+  }
+}
+
+Reply Check::RunThere(Conversation* conversation, std::size_t index) {
+  try {
+    return conversation->Run({index}, "all");
+  } catch (Verdict& crashed) {
+    if (crashed.verdict == "VERDICT_CRASHED") crashed.reason = OnTheseInputs(crashed.reason);
+    throw;
   }
 }
 
@@ -808,7 +828,24 @@ bool Check::Indices(const Slot& slot) const {
   return false;
 }
 
-std::string Check::Unusable(const Expected& expected) {
+// A distribution makes keys equal that the problem's own values do not (zeros), any number of them, and a program may
+// go on to work with the places that it puts them in.
+bool Check::EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves) {
+  if (!problem_.chooses && !problem_.exactness.empty()) return false;
+  for (const Reached::Order order : {Reached::kFirst, Reached::kLast}) {
+    const Choosing choosing(order);
+    const auto call = reference_.Prepare(leaves, Mode::kEager);
+    call->Run();
+    const std::vector<at::Tensor> outputs = call->Outputs();
+    for (std::size_t i = 0; i < expected.plain.size() && i < outputs.size(); ++i) {
+      if (!Fractions(expected.plain[i]) || outputs[i].sizes() != expected.plain[i].sizes()) continue;
+      if (!CompareTensors(Measured(i, outputs[i], expected, {}, 0), RuleOf(i)).ok) return true;
+    }
+  }
+  return false;
+}
+
+std::string Check::Unusable(const Expected& expected, const std::vector<Leaf>& leaves) {
   if (given_finite_ && !AllFinite(expected.plain)) return "the reference itself gives NaN or infinity there";
   if (expected.high.empty()) {
     return current_->distribution == Distribution::kShifted
@@ -817,9 +854,8 @@ std::string Check::Unusable(const Expected& expected) {
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
     const bool exact = !Fractions(expected.plain[i]);
-    const Comparison own = CompareTensors(Measured(i, exact ? expected.plain[i] : at::Tensor(), expected, {},
-                                                   i < expected.jumps.size() ? expected.jumps[i] : 0),
-                                          verify_rule_);
+    const Comparison own = CompareTensors(
+        Measured(i, expected.plain[i], expected, {}, i < expected.jumps.size() ? expected.jumps[i] : 0), RuleOf(i));
     if (own.undecided) return "rounding decides the reference's own result there";
     if (exact) continue;
     char text[160];
@@ -833,8 +869,10 @@ std::string Check::Unusable(const Expected& expected) {
                     own.noise.condition);
       return text;
     }
+    // A result that vanishes in its type but for an element, say: the others' errors are then its own.
+    if (!own.ok) return "the reference as written is not what it is in float64, by the rule for candidates";
   }
-  return "";
+  return EqualKeysDecide(expected, leaves) ? "equal keys decide the result there, and any order of them is right" : "";
 }
 
 std::string Check::RuleText() const {

@@ -98,6 +98,7 @@ class Check {
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);
+  Reply RunThere(Conversation* conversation, std::size_t index);
   // What output `i` is compared by. `got` may be undefined; `noise`: of other draws.
   ComparedTensors Measured(std::size_t i, const at::Tensor& got, const Expected& expected, const ReferenceNoise& noise,
                            double jumps) const;
@@ -117,9 +118,11 @@ class Check {
                     const std::vector<Leaf>& leaves, std::size_t shape_set);
   bool Indices(const Slot& slot) const;
   // Why these values say nothing about a kernel; empty = they do.
-  std::string Unusable(const Expected& expected);
+  bool EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves);
+  std::string Unusable(const Expected& expected, const std::vector<Leaf>& leaves);
   Rule ForeignRule() const;
-  std::string Precision() const;  // in words
+  Rule RuleOf(std::size_t output) const;  // of the values at hand
+  std::string Precision() const;          // in words
   void KeepWorst(const std::vector<nlohmann::json>& outputs);
   void CheckTypes(const Conversation& conversation, const Reply& reply, const Expected& expected, bool held_out,
                   std::vector<nlohmann::json>* outputs, std::string* failure) const;
@@ -129,6 +132,7 @@ class Check {
                           bool held_out) const;
   std::string Explain(std::size_t i, std::size_t count, const at::Tensor& got, const at::Tensor& expected,
                       const Comparison& compared, int trial, bool quiet, bool held_out) const;
+  std::string OnTheseInputs(const std::string& failure) const;
   std::string RuleText() const;
 
   LoadedProblem& problem_;
