@@ -204,10 +204,10 @@ Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const 
 void Check::AskForJumps(std::size_t i, const ComparedTensors& tensors, const Rule& rule,
                         const std::vector<Leaf>& leaves, std::size_t shape_set, Comparison* compared) {
   constexpr std::int64_t kFew = 16;
-  constexpr double kFurther = 64;  // than the work's own rounding, which has its part behind the inputs, too
-  constexpr double kEvaluations = 48, kMostSeconds = 20;  // as many as ComesOut makes in two turns
+  constexpr double kFurther = 64;      // than the work's own rounding, which has its part behind the inputs, too
+  constexpr double kEvaluations = 48;  // as many as ComesOut makes in two turns
   if (compared->mismatched > kFew || problem_.continuous || problem_.ExactnessOf(i) != Exactness::kRounded ||
-      problem_.double_seconds < 0 || kEvaluations * problem_.double_seconds > kMostSeconds ||
+      problem_.double_seconds < 0 || kEvaluations * problem_.double_seconds > kMostSecondsToExcuse ||
       !tensors.nudged.defined()) {
     return;
   }
@@ -219,7 +219,7 @@ void Check::AskForJumps(std::size_t i, const ComparedTensors& tensors, const Rul
     at::Tensor reached = at::zeros_like(exact, at::kBool);
     reference_.SelectShapeSet(shape_set);
     for (double size : {work, kFurther * work}) {
-      Turns turns(kMostSeconds);
+      Turns turns(kMostSecondsToExcuse);
       reached.logical_or_(expecting_.ComesOut(leaves, i, positions, tensors.got, exact, size, &turns));
       if (reached.all().item<bool>()) break;
     }

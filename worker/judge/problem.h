@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "worker/judge/exactness.h"
@@ -24,10 +25,11 @@ struct LoadedProblem {
   Exactness ExactnessOf(std::size_t output) const {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;
   }
-  double reference_seconds = 0;  // one warm eager call
-  double draw_seconds = 0;       // one draw of the inputs
-  double double_seconds = -1;    // one float64 evaluation; negative = not to be had
-  std::size_t bytes = 0;         // of inputs, parameters and outputs together
+  std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known
+  double reference_seconds = 0;     // one warm eager call
+  double draw_seconds = 0;          // one draw of the inputs
+  double double_seconds = -1;       // one float64 evaluation; negative = not to be had
+  std::size_t bytes = 0;            // of inputs, parameters and outputs together
 };
 
 }  // namespace grove::judge

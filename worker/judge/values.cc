@@ -7,6 +7,7 @@
 
 #include "worker/judge/distributions.h"
 #include "worker/judge/tensor_type.h"
+#include "worker/judge/turns.h"
 
 namespace grove::judge {
 namespace {
@@ -157,9 +158,12 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   // D A D tells D on its diagonal, and what was seen of A then gives the answer.
   const bool told =
       std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
+  const auto tells_where = [&] {  // found out once for all evaluations of a problem: it takes several runs
+    if (!problem_.tells_where) problem_.tells_where = SameForVaried(one) || FewMatter(one) || SlicesIdle(one);
+    return *problem_.tells_where;
+  };
   // (Where draws are always the same, another one would be no newer.)
-  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || problem_.chooses || SameForVaried(one) ||
-                                        FewMatter(one) || SlicesIdle(one)));
+  fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || problem_.chooses || tells_where()));
   if (!fresh_ && !Wide() && AveragesOut(one)) {
     wide_ = true;
     factors_.clear();
@@ -270,10 +274,10 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn) {
   constexpr std::int64_t kLeastSlices = 16;
   constexpr int kRuns = 3;
   constexpr double kIdle = 0.625;                   // more than what a causal mask takes off
-  constexpr double kSeconds = 1, kEvaluations = 8;  // whichever takes longer
-  const auto begin = Clock::now();
+  constexpr double kSeconds = 2, kEvaluations = 8;  // whichever is longer
+  const double each = problem_.reference_seconds;
+  Turns turns(std::max(kSeconds, kEvaluations * each));
   const std::vector<at::Tensor> before = OutputsOf(drawn);
-  const double seconds = std::max(kSeconds, kEvaluations * Since(begin));
   const auto with = [&](std::size_t input, std::int64_t dim, std::int64_t slice, double factor) {
     for (std::size_t i = 0; i < manners_.size(); ++i) {
       if (!leaves_[0][i].scalar) leaves_[0][i].tensor.copy_(drawn[i].tensor);
@@ -300,8 +304,10 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn) {
   for (const auto& [input, dim, size] : all) {
     std::vector<double> count(before.size(), 0), same(before.size(), 0);
     for (int run = 0; run < kRuns; ++run) {
-      if (Since(begin) >= seconds) return false;
+      if (!turns.Take(2 * each)) return false;
       const auto slice = static_cast<std::int64_t>(random_.Below(static_cast<std::uint64_t>(size)));
+      // (Zeros that are halved stay what they are.)
+      if (at::count_nonzero(drawn[input].tensor.select(dim, slice)).item<std::int64_t>() == 0) continue;
       std::vector<at::Tensor> without, halved;
       try {
         without = with(input, dim, slice, std::numeric_limits<double>::quiet_NaN());
