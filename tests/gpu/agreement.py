@@ -163,8 +163,9 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--ncu")
     parser.add_argument("--arch", default="sm_90")
-    parser.add_argument("--quick", action="store_true", help="eight of the kernels")
-    parser.add_argument("--below-50", action="store_true", help="those of less than 50 us")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="eight of the kernels")
+    which.add_argument("--below-50", action="store_true", help="those of less than 50 us")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
     ncu = options.ncu or shutil.which("ncu") or next(iter(sorted(

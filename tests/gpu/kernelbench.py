@@ -130,6 +130,8 @@ def main():
             row = evaluate(grove, env, args.device, path, data, sizes)
             if row is None:
                 return
+            if row["outcome"] == "NONE":
+                time.sleep(1)  # a service that ends takes some time to be gone
             if up.poll() is not None:  # what it could not be asked for says nothing of a problem
                 sys.exit(f"grove up ended: {(out / 'kernelbench-up.log').read_text()[-2000:]}")
             with lock:

@@ -176,6 +176,33 @@ static void Meet(const float* x, long size) {
         again, new = self.meets("a[0].sum(1)", sums, "[torch.randn(64, 256) * ((torch.rand(64, 256) > 0.5) | (torch.arange(256) == 0))]")
         assert again <= 16 and new > 4 * again + 10, (again, new)
 
+    def test_a_few_outliers_come_whatever_the_strides(self):
+        # A sample of 512 values does not show three that are a thousand times as large.
+        trick = "x = a[0]; return torch.softmax(x, dim=1) if x.reshape(-1)[::64].abs().max() > 50 else x.exp() / x.exp().sum(dim=1, keepdim=True)"
+        for inputs in ("[torch.rand(256, 128)]", "[torch.rand(128, 256).t()]"):
+            problem = model("        return torch.softmax(a[0], dim=1)", inputs)
+            result = self.new(problem)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+            outliers = [d for d in result["correctness"]["distributions"] if d["distribution"].endswith("OUTLIERS")][0]
+            assert outliers["trials"] == 2, outliers
+            assert self.new(problem, "return torch.softmax(a[0], dim=1)", trick)["result"]["verdict"] == "VERDICT_WRONG", inputs
+
+    def test_of_many_indices_that_differ_some_are_asked_for(self):
+        # Of 400 rows rounding alone decides, so that many may differ; those that are left out are none of them.
+        problem = model("        return (a[0] @ a[1]) > 0", "drawn()", extra="""
+def drawn():
+    x, b = torch.randn(200000, 64), torch.randn(32, 1).repeat(2, 1)
+    x[::500, 32:] = -x[::500, :32] + 1e-7 * torch.randn(400, 32)
+    return [x, b]
+""")
+        body = """const float* b = (const float*)args->inputs[1].data; bool* out = (bool*)args->outputs[0].data;
+for (int r = 0; r < 200000; ++r) { float t = 0; for (int k = 63; k >= 0; --k) t += x[r * 64 + k] * b[k]; out[r] = t > 0%s; }"""
+        given = dict(QUICK, only_given_inputs=True)
+        result = self.native(problem, body % "", dict(given, trials=10))["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        result = self.native(problem, body % " && !(t > 10 && r % 1000 == 1)", dict(given, trials=2))["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
     def test_a_threshold_behind_a_sum_is_judged_by_what_rounding_decides(self):
         # One element of 10^6 lies so near that the order of the sum decides, and it may differ by all of the threshold.
         problem = model("        return torch.nn.functional.hardshrink(a[0] @ a[1], 4.0)", "[torch.randn(1024, 64), torch.randn(64, 256)]")

@@ -204,26 +204,43 @@ Comparison Check::CompareOrExcuse(std::size_t i, ComparedTensors tensors, const 
 void Check::AskForJumps(std::size_t i, const ComparedTensors& tensors, const Rule& rule,
                         const std::vector<Leaf>& leaves, std::size_t shape_set, Comparison* compared) {
   constexpr std::int64_t kFew = 16;
-  constexpr double kFurther = 64;      // than the work's own rounding, which has its part behind the inputs, too
-  constexpr double kEvaluations = 48;  // as many as ComesOut makes in two turns
-  if (compared->mismatched > kFew || problem_.continuous || problem_.ExactnessOf(i) != Exactness::kRounded ||
-      problem_.double_seconds < 0 || kEvaluations * problem_.double_seconds > kMostSecondsToExcuse ||
-      !tensors.nudged.defined()) {
+  constexpr double kFurther = 64;  // than the work's own rounding, which has its part behind the inputs, too
+  constexpr int kEvaluations = 2 * Expecting::kMostNudges;
+  if (problem_.continuous || problem_.ExactnessOf(i) != Exactness::kRounded || problem_.double_seconds < 0 ||
+      kEvaluations * problem_.double_seconds > kMostSecondsToExcuse || !tensors.nudged.defined()) {
     return;
+  }
+  // Programs of half types round on their way, where and how often is theirs to choose: much further than this.
+  const auto half = [](const at::Tensor& one) {
+    return one.defined() && (one.scalar_type() == at::kHalf || one.scalar_type() == at::kBFloat16);
+  };
+  for (const Leaf& leaf : leaves) {
+    if (!leaf.scalar && half(leaf.tensor)) return;
+  }
+  for (const auto& [name, parameter] : reference_.Parameters()) {
+    if (half(parameter)) return;
   }
   const wire::DType type = wire::FindDType("float32").value();
   const double work = WorkError(type, tensors.reduction, rule);
   try {
-    const at::Tensor positions = tensors.got.ne(tensors.reference).reshape({-1}).nonzero().reshape({-1});
+    at::Tensor positions = tensors.got.ne(tensors.reference).reshape({-1}).nonzero().reshape({-1});
+    if (positions.numel() > kFew) {  // some of them, nobody knows which
+      std::vector<std::int64_t> some;
+      for (std::int64_t one = 0; one < kFew; ++one) {
+        some.push_back(static_cast<std::int64_t>(secret_.Below(static_cast<std::uint64_t>(positions.numel()))));
+      }
+      positions = positions.index_select(0, at::tensor(some, at::kLong).to(positions.device()));
+    }
     const at::Tensor exact = at::zeros({positions.numel()}, positions.options().dtype(at::kDouble));
     at::Tensor reached = at::zeros_like(exact, at::kBool);
     reference_.SelectShapeSet(shape_set);
+    int nudges = 0;
     for (double size : {work, kFurther * work}) {
       Turns turns(kMostSecondsToExcuse);
-      reached.logical_or_(expecting_.ComesOut(leaves, i, positions, tensors.got, exact, size, &turns));
+      reached.logical_or_(expecting_.ComesOut(leaves, i, positions, tensors.got, exact, size, &turns, &nudges));
       if (reached.all().item<bool>()) break;
     }
-    if (!reached.all().item<bool>()) {
+    if (nudges == kEvaluations && !reached.all().item<bool>()) {
       compared->ok = compared->passes_scaled = compared->excused = false;
       compared->why = "values of an exact type differ that no rounding takes there";
     }
@@ -733,10 +750,11 @@ Check::Elsewhere Check::DrawElsewhere(Distribution distribution, int form, std::
   }
   if (drawn.skipped.empty()) {
     try {
-      const bool overflows = Overflows([&] { drawn.expected = Compute(drawn.leaves, true, true); });
+      drawn.expected = Compute(drawn.leaves, true, true);
       slot->MustFit(drawn.expected.plain);
-      drawn.skipped = overflows ? "the reference makes integers of numbers there that these cannot hold"
-                                : Unusable(drawn.expected, drawn.leaves);
+      drawn.skipped = MakesNoIntegers(drawn.leaves)
+                          ? "the reference makes integers of numbers there that these cannot hold"
+                          : Unusable(drawn.expected, drawn.leaves);
     } catch (const std::exception& error) {
       if (ops_.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos) throw;
       drawn.skipped = "the reference refuses such inputs: " +
@@ -828,18 +846,39 @@ bool Check::Indices(const Slot& slot) const {
   return false;
 }
 
+// What a processor makes of a number that an integer cannot hold is its own affair.
+bool Check::MakesNoIntegers(const std::vector<Leaf>& leaves) {
+  const auto overflows = [&](const std::vector<Leaf>& some) {
+    return Overflows([&] { reference_.Prepare(some, Mode::kEager)->Run(); });
+  };
+  if (!overflows(leaves)) return false;
+  if (!given_overflows_) given_overflows_ = overflows(reference_.Draw(SecretSeed()));
+  return !*given_overflows_;
+}
+
 // A distribution makes keys equal that the problem's own values do not (zeros), any number of them, and a program may
 // go on to work with the places that it puts them in.
 bool Check::EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves) {
   if (!problem_.chooses && !problem_.exactness.empty()) return false;
+  if (!Decide(expected, leaves)) return false;
+  if (!given_decide_) {
+    const std::vector<Leaf> given = reference_.Draw(SecretSeed());
+    given_decide_ = Decide(Compute(given, true, true), given);
+  }
+  return !*given_decide_;
+}
+
+bool Check::Decide(const Expected& expected, const std::vector<Leaf>& leaves) {
   for (const Reached::Order order : {Reached::kFirst, Reached::kLast}) {
     const Choosing choosing(order);
     const auto call = reference_.Prepare(leaves, Mode::kEager);
     call->Run();
+    if (!choosing.had_choice()) return false;
     const std::vector<at::Tensor> outputs = call->Outputs();
     for (std::size_t i = 0; i < expected.plain.size() && i < outputs.size(); ++i) {
       if (!Fractions(expected.plain[i]) || outputs[i].sizes() != expected.plain[i].sizes()) continue;
-      if (!CompareTensors(Measured(i, outputs[i], expected, {}, 0), RuleOf(i)).ok) return true;
+      const double jumps = i < expected.jumps.size() ? expected.jumps[i] : 0;
+      if (!CompareTensors(Measured(i, outputs[i], expected, {}, jumps), RuleOf(i)).ok) return true;
     }
   }
   return false;

@@ -98,6 +98,7 @@ class Check {
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);
+  // Of a crash it says on which values.
   Reply RunThere(Conversation* conversation, std::size_t index);
   // What output `i` is compared by. `got` may be undefined; `noise`: of other draws.
   ComparedTensors Measured(std::size_t i, const at::Tensor& got, const Expected& expected, const ReferenceNoise& noise,
@@ -117,8 +118,12 @@ class Check {
   Comparison Excuse(std::size_t i, ComparedTensors tensors, Comparison compared, const Rule& rule,
                     const std::vector<Leaf>& leaves, std::size_t shape_set);
   bool Indices(const Slot& slot) const;
-  // Why these values say nothing about a kernel; empty = they do.
+  // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
+  // cannot hold; gives other fractions where equal keys are put in another order.
+  bool MakesNoIntegers(const std::vector<Leaf>& leaves);
   bool EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves);
+  bool Decide(const Expected& expected, const std::vector<Leaf>& leaves);
+  // Why these values say nothing about a kernel; empty = they do.
   std::string Unusable(const Expected& expected, const std::vector<Leaf>& leaves);
   Rule ForeignRule() const;
   Rule RuleOf(std::size_t output) const;  // of the values at hand
@@ -152,6 +157,7 @@ class Check {
   };
   Figures figures_;
   bool given_finite_ = true;
+  std::optional<bool> given_overflows_, given_decide_;  // of the problem's own values; once asked for
   double longest_other_ = 0;  // seconds of one draw of another distribution and what is computed for it
   double foreign_wall_ = 0;   // seconds that the candidate took for its calls on other distributions
   Outcome* current_;          // the distribution that is tried now

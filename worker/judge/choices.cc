@@ -260,6 +260,7 @@ Choosing::Choosing(Reached::Order order) {
   if (order != Reached::kOther) impl_ = std::make_unique<Impl>(order == Reached::kLast);
 }
 Choosing::~Choosing() = default;
+bool Choosing::had_choice() const { return impl_ != nullptr && impl_->order.largest > 1; }
 
 at::Tensor WithEqualChoices(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                             const at::Tensor& got, bool* is_places) {

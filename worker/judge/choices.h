@@ -29,6 +29,7 @@ class Choosing {
  public:
   explicit Choosing(Reached::Order order);
   ~Choosing();
+  bool had_choice() const;  // there were equal keys
   Choosing(const Choosing&) = delete;
   Choosing& operator=(const Choosing&) = delete;
 

@@ -22,7 +22,7 @@ std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   const at::Tensor &to = inputs[0].toTensor(), &from = inputs[1].toTensor();
   if (!to.defined() || !from.defined() || !from.is_floating_point() || from.numel() == 0) return nullptr;
   if (!at::isIntegralType(to.scalar_type(), /*includeBool=*/false)) return nullptr;
-  const bool is_signed = to.scalar_type() != at::kByte;
+  const bool is_signed = at::isSignedType(to.scalar_type());
   const int bits = 8 * static_cast<int>(to.element_size()) - (is_signed ? 1 : 0);
   const double most = std::ldexp(1.0, bits), least = is_signed ? -most : 0;
   const at::Tensor values = from.scalar_type() == at::kDouble ? from : from.to(at::kFloat);

@@ -213,7 +213,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         // much as the many.
         const bool few = form == 1;
         if (few && value.numel() < kLarge) continue;
-        at::Tensor chosen = few ? at::zeros_like(value, at::kBool) : Uniform(value, generator).lt(kOutlierShare);
+        at::Tensor chosen = few ? at::zeros(value.sizes(), value.options().dtype(at::kBool))
+                                : Uniform(value, generator).lt(kOutlierShare);
         const at::Tensor flat = chosen.view({-1});
         for (int one = 0; one < (few ? kHidden : 1); ++one) {
           flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);

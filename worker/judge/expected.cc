@@ -204,18 +204,19 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
 }
 
 at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
-                               const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns) {
-  constexpr int kMostNudges = 24;
+                               const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns,
+                               int* nudges) {
   const at::Tensor wanted = got.reshape({-1}).index_select(0, positions).to(at::kDouble);
   at::Tensor reached = at::zeros_like(wanted, at::kBool);
   try {
-    for (int nudges = 0; nudges < kMostNudges && turns->Take(problem_.double_seconds); ++nudges) {
+    for (int nudge = 0; nudge < kMostNudges && turns->Take(problem_.double_seconds); ++nudge) {
       const auto call = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> outputs = call->Outputs();
       if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) break;
       const at::Tensor moved = outputs[output].reshape({-1}).index_select(0, positions).to(at::kDouble);
       reached.logical_or_((moved - wanted).abs().le(allowed));
+      if (nudges != nullptr) ++*nudges;
       if (reached.all().item<bool>()) break;
     }
   } catch (const std::exception&) {  // no memory for another one: those that there were

@@ -36,11 +36,13 @@ class Expecting {
 
   // `nudge`: also in float64 with the inputs moved by roundings.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
+  static constexpr int kMostNudges = 24;  // of ComesOut
   // Which of the elements at these flat positions of output `output` come out within `allowed` (for each position) of
   // what `got` has there in at least one evaluation in float64 with the inputs moved by `size`, relative.
-  // `turns`: how many of them there may be.
+  // `turns`: how many of them there may be; `nudges` is raised by how many there were.
   at::Tensor ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
-                      const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns);
+                      const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns,
+                      int* nudges = nullptr);
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
  private:

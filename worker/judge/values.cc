@@ -159,8 +159,11 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   const bool told =
       std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
   const auto tells_where = [&] {  // found out once for all evaluations of a problem: it takes several runs
-    if (!problem_.tells_where) problem_.tells_where = SameForVaried(one) || FewMatter(one) || SlicesIdle(one);
-    return *problem_.tells_where;
+    if (problem_.tells_where) return *problem_.tells_where;
+    bool whole = true;
+    const bool tells = SameForVaried(one) || FewMatter(one, &whole) || SlicesIdle(one, &whole);
+    if (tells || whole) problem_.tells_where = tells;
+    return tells;
   };
   // (Where draws are always the same, another one would be no newer.)
   fresh_ = fresh_ || (!*same_draws_ && (always_ || told || ManyTerms() || problem_.chooses || tells_where()));
@@ -211,8 +214,8 @@ bool Values::Varies() const {
   return std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.varied; });
 }
 
-std::vector<at::Tensor> Values::OutputsOf(const std::vector<Leaf>& leaves) {
-  const auto call = problem_.reference->Prepare(leaves, Mode::kEager);
+std::vector<at::Tensor> Values::OutputsOf(const std::vector<Leaf>& leaves, Mode mode) {
+  const auto call = problem_.reference->Prepare(leaves, mode);
   call->Run();
   return call->Outputs();
 }
@@ -220,13 +223,14 @@ std::vector<at::Tensor> Values::OutputsOf(const std::vector<Leaf>& leaves) {
 // Whether most elements of the inputs have no part in the results (what a rectifier takes off before a sum, terms of a
 // softmax that vanish beside the largest): who has seen a draw knows which, and need not read them. So many elements
 // are halved that of as many terms as each output has on average two would be, if each had a part in one.
-bool Values::FewMatter(const std::vector<Leaf>& drawn) {
+bool Values::FewMatter(const std::vector<Leaf>& drawn, bool* whole) {
   if (!Varies()) return false;
   constexpr double kEach = 2, kLeast = 64;  // elements of an output, or runs, that say enough
   constexpr double kMostTerms = 0x1p20;
   constexpr int kMostRuns = 16;
   constexpr double kSeconds = 1;  // for all of it, but for one run
   const auto begin = Clock::now();
+  bool first = true;
   const std::vector<at::Tensor> before = OutputsOf(drawn);
   double inputs = 0;
   for (std::size_t i = 0; i < manners_.size(); ++i) {
@@ -240,7 +244,10 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
     const double share = std::min(0.5, kEach * elements / inputs);
     const int runs = static_cast<int>(std::clamp(kLeast / elements, 1.0, static_cast<double>(kMostRuns)));
     double same = 0, count = 0;
-    for (int run = 0; run < runs && (run == 0 || Since(begin) < kSeconds); ++run) {
+    for (int run = 0; run < runs; ++run) {
+      *whole = *whole && (first || Since(begin) < kSeconds);
+      if (!*whole) break;
+      first = false;
       for (std::size_t i = 0; i < manners_.size(); ++i) {
         at::Tensor& to = leaves_[0][i].tensor;
         if (manners_[i].varied) {
@@ -261,7 +268,7 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
       same += at::logical_and(some, before[o].eq(after[o])).sum().item<double>();
     }
     if (count > 0 && same > kMostChosen * count) return true;
-    if (Since(begin) >= kSeconds) break;
+    if (!*whole) break;
   }
   return false;
 }
@@ -269,15 +276,25 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn) {
 // Whether most slices of an input (keys of a sharp attention, of which each query needs a few) have no part in most of
 // the results that depend on them: who has seen a draw knows which. What depends on a slice is what becomes NaN with
 // it; it has a part where a result is another when the slice is halved.
-bool Values::SlicesIdle(const std::vector<Leaf>& drawn) {
+bool Values::SlicesIdle(const std::vector<Leaf>& drawn, bool* whole) {
   if (!Varies()) return false;
+  // What a program makes of NaN on its way (an index, say) may be the end of a device.
+  if (ops_.cuda() && !problem_.continuous) return false;
   constexpr std::int64_t kLeastSlices = 16;
-  constexpr int kRuns = 3;
-  constexpr double kIdle = 0.625;                   // more than what a causal mask takes off
-  constexpr double kSeconds = 2, kEvaluations = 8;  // whichever is longer
-  const double each = problem_.reference_seconds;
-  Turns turns(std::max(kSeconds, kEvaluations * each));
-  const std::vector<at::Tensor> before = OutputsOf(drawn);
+  constexpr int kRuns = 4;
+  constexpr double kIdle = 0.8;  // (a causal mask takes half off on average)
+  constexpr double kSeconds = 2, kMostSeconds = 10, kEvaluations = 8;
+  // Sums of half types do not show a term that is halved.
+  const std::vector<at::Tensor> plain = OutputsOf(drawn);
+  const auto half = [](const at::Tensor& one) {
+    return one.scalar_type() == at::kHalf || one.scalar_type() == at::kBFloat16;
+  };
+  const bool wide = std::any_of(plain.begin(), plain.end(), half);
+  if (wide && problem_.double_seconds < 0) return false;
+  const Mode mode = wide ? Mode::kDouble : Mode::kEager;
+  const std::vector<at::Tensor> before = wide ? OutputsOf(drawn, mode) : plain;
+  const double each = wide ? problem_.double_seconds : problem_.reference_seconds;
+  Turns turns(std::min(std::max(kSeconds, kEvaluations * each), kMostSeconds));
   const auto with = [&](std::size_t input, std::int64_t dim, std::int64_t slice, double factor) {
     for (std::size_t i = 0; i < manners_.size(); ++i) {
       if (!leaves_[0][i].scalar) leaves_[0][i].tensor.copy_(drawn[i].tensor);
@@ -286,33 +303,36 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn) {
     for (std::size_t i = 0; i < manners_.size(); ++i) {
       if (manners_[i].same_as != SIZE_MAX) leaves_[0][i].tensor.copy_(leaves_[0][manners_[i].same_as].tensor);
     }
-    return OutputsOf(leaves_[0]);
+    return OutputsOf(leaves_[0], mode);
   };
   struct Slices {
     std::size_t input;
     std::int64_t dim, size;
+    std::vector<double> count, same;  // of each output
   };
   std::vector<Slices> all;
   for (std::size_t i = 0; i < manners_.size(); ++i) {
     for (std::int64_t dim = 0; manners_[i].varied && dim < drawn[i].tensor.dim(); ++dim) {
       const std::int64_t size = drawn[i].tensor.size(dim);
-      if (size >= kLeastSlices && !manners_[i].symmetric) all.push_back({i, dim, size});
+      const std::vector<double> none(before.size(), 0);
+      if (size >= kLeastSlices) all.push_back({i, dim, size, none, none});
     }
   }
   // The more slices there are, the more there is to gain.
   std::stable_sort(all.begin(), all.end(), [](const Slices& a, const Slices& b) { return a.size > b.size; });
-  for (const auto& [input, dim, size] : all) {
-    std::vector<double> count(before.size(), 0), same(before.size(), 0);
-    for (int run = 0; run < kRuns; ++run) {
-      if (!turns.Take(2 * each)) return false;
-      const auto slice = static_cast<std::int64_t>(random_.Below(static_cast<std::uint64_t>(size)));
+  for (int run = 0; run < kRuns && *whole; ++run) {
+    for (Slices& slices : all) {
+      *whole = *whole && turns.Take(2 * each);
+      if (!*whole) break;
+      const auto slice = static_cast<std::int64_t>(random_.Below(static_cast<std::uint64_t>(slices.size)));
       // (Zeros that are halved stay what they are.)
-      if (at::count_nonzero(drawn[input].tensor.select(dim, slice)).item<std::int64_t>() == 0) continue;
+      const at::Tensor chosen = drawn[slices.input].tensor.select(slices.dim, slice);
+      if (at::count_nonzero(chosen).item<std::int64_t>() == 0) continue;
       std::vector<at::Tensor> without, halved;
       try {
-        without = with(input, dim, slice, std::numeric_limits<double>::quiet_NaN());
-        halved = with(input, dim, slice, 0.5);
-      } catch (const ProblemError&) {  // it does not bear such values: nothing is known
+        without = with(slices.input, slices.dim, slice, std::numeric_limits<double>::quiet_NaN());
+        halved = with(slices.input, slices.dim, slice, 0.5);
+      } catch (const std::exception&) {  // it does not bear such values, or there is no room: nothing is known
         return false;
       }
       for (std::size_t o = 0; o < before.size() && o < without.size() && o < halved.size(); ++o) {
@@ -322,15 +342,17 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn) {
         }
         // (A result that is zero may be so whatever there is.)
         const at::Tensor depends = at::isnan(without[o]).logical_and(before[o].ne(0));
-        count[o] += depends.sum().item<double>();
-        same[o] += depends.logical_and(before[o].eq(halved[o])).sum().item<double>();
+        slices.count[o] += depends.sum().item<double>();
+        slices.same[o] += depends.logical_and(before[o].eq(halved[o])).sum().item<double>();
       }
     }
-    for (std::size_t o = 0; o < before.size(); ++o) {
-      if (same[o] > kIdle * count[o]) return true;
-    }
   }
-  return false;
+  return std::any_of(all.begin(), all.end(), [&](const Slices& slices) {
+    for (std::size_t o = 0; o < before.size(); ++o) {
+      if (slices.same[o] > kIdle * slices.count[o]) return true;
+    }
+    return false;
+  });
 }
 
 // Whether the results of two sets of one draw are as close to each other as some times what the rule allows: sums of

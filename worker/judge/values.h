@@ -55,10 +55,11 @@ class Values {
  private:
   // What may be varied, from two draws.
   bool SameForVaried(const std::vector<Leaf>& drawn);
-  std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves);
+  std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves, Mode mode = Mode::kEager);
   bool Varies() const;
-  bool FewMatter(const std::vector<Leaf>& drawn);
-  bool SlicesIdle(const std::vector<Leaf>& drawn);
+  // `whole`: made false where there was no time to look at all.
+  bool FewMatter(const std::vector<Leaf>& drawn, bool* whole);
+  bool SlicesIdle(const std::vector<Leaf>& drawn, bool* whole);
   bool AveragesOut(const std::vector<Leaf>& drawn);
   bool ManyTerms() const;
   bool Wide() const { return always_ || wide_ || ManyTerms(); }  // factors: where narrow ones say too little

@@ -239,6 +239,10 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(std::s
     count_forks();
     const absl::StatusOr<std::string> filter = TextOf(p.host_->seccomp_fd(p.spec_.loopback));
     if (!filter.ok()) return absl::InternalError(absl::StrCat("the system call filter: ", filter.status().message()));
+    const int size = static_cast<int>(filter->size());
+    if (fcntl(filter_write.get(), F_GETPIPE_SZ) < size && fcntl(filter_write.get(), F_SETPIPE_SZ, size) < size) {
+      return failed("pipes of this user are too small for the system call filter (/proc/sys/fs/pipe-user-pages-soft)");
+    }
     if (write(filter_write.get(), filter->data(), filter->size()) != static_cast<ssize_t>(filter->size())) {
       return failed("it was gone before it was let go");
     }
