@@ -160,9 +160,9 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
       std::any_of(manners_.begin(), manners_.end(), [](const Manner& manner) { return manner.symmetric; });
   const auto tells_where = [&] {  // found out once for all evaluations of a problem: it takes several runs
     if (problem_.tells_where) return *problem_.tells_where;
-    bool whole = true;
-    const bool tells = SameForVaried(one) || FewMatter(one, &whole) || SlicesIdle(one, &whole);
-    if (tells || whole) problem_.tells_where = tells;
+    bool elements = true, slices = true;
+    const bool tells = SameForVaried(one) || FewMatter(one, &elements) || SlicesIdle(one, &slices);
+    if (tells || (elements && slices)) problem_.tells_where = tells;
     return tells;
   };
   // (Where draws are always the same, another one would be no newer.)
@@ -332,7 +332,10 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn, bool* whole) {
       try {
         without = with(slices.input, slices.dim, slice, std::numeric_limits<double>::quiet_NaN());
         halved = with(slices.input, slices.dim, slice, 0.5);
-      } catch (const std::exception&) {  // it does not bear such values, or there is no room: nothing is known
+      } catch (const ProblemError&) {  // it does not bear such values: nothing is known
+        return false;
+      } catch (const std::exception&) {  // no room now
+        *whole = false;
         return false;
       }
       for (std::size_t o = 0; o < before.size() && o < without.size() && o < halved.size(); ++o) {

@@ -57,7 +57,7 @@ class Values {
   bool SameForVaried(const std::vector<Leaf>& drawn);
   std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves, Mode mode = Mode::kEager);
   bool Varies() const;
-  // `whole`: made false where there was no time to look at all.
+  // `whole`: made false where there was no time or memory to look at all.
   bool FewMatter(const std::vector<Leaf>& drawn, bool* whole);
   bool SlicesIdle(const std::vector<Leaf>& drawn, bool* whole);
   bool AveragesOut(const std::vector<Leaf>& drawn);
