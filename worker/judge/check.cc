@@ -212,7 +212,7 @@ void Check::AskForJumps(std::size_t i, const ComparedTensors& tensors, const Rul
   }
   // Programs of half types round on their way, where and how often is theirs to choose: much further than this.
   const auto half = [](const at::Tensor& one) {
-    return one.defined() && (one.scalar_type() == at::kHalf || one.scalar_type() == at::kBFloat16);
+    return one.defined() && IsHalf(one.scalar_type());
   };
   for (const Leaf& leaf : leaves) {
     if (!leaf.scalar && half(leaf.tensor)) return;

@@ -311,7 +311,7 @@ Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& lea
     const at::Tensor& other = outputs[output];
     at::Tensor agrees = Same(got, other);
     // Not in half types: within what their rule allows of one of so many, nearly anything is.
-    if (Fractions(got) && got.scalar_type() != at::kHalf && got.scalar_type() != at::kBFloat16) {
+    if (Fractions(got) && !IsHalf(got.scalar_type())) {
       const at::Tensor wide = other.to(at::kDouble);
       agrees.logical_or_((got.to(at::kDouble) - wide).abs().le(wide.abs() * slack + most));
     }

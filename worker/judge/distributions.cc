@@ -34,7 +34,7 @@ at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
 double TinyNormal(at::ScalarType type) { return type == at::kDouble ? 0x1p-1022 : 0x1p-126; }
 
 // Not every operation knows half precision on a CPU.
-at::ScalarType Wider(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type; }
+at::ScalarType Wider(at::ScalarType type) { return IsHalf(type) ? at::kFloat : type; }
 
 double Spacing(at::ScalarType type) {  // of numbers at 1
   switch (type) {

@@ -47,7 +47,7 @@ std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& ex
   } else if (!expected.is_floating_point()) {
     largest = rms = got.ne(expected).any(1).to(at::kDouble);
   } else {
-    if (expected.scalar_type() == at::kHalf || expected.scalar_type() == at::kBFloat16) {
+    if (IsHalf(expected.scalar_type())) {
       got = got.to(at::kFloat);
       expected = expected.to(at::kFloat);
     }
@@ -71,7 +71,7 @@ std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& ex
 double ShareOff(const at::Tensor& got_output, const at::Tensor& expected_output) {
   if (!Fractions(expected_output) || expected_output.numel() == 0) return 0;
   const at::ScalarType type = expected_output.scalar_type();
-  const bool widen = type == at::kHalf || type == at::kBFloat16;
+  const bool widen = IsHalf(type);
   const at::Tensor got = widen ? got_output.to(at::kFloat) : got_output;
   const at::Tensor expected = widen ? expected_output.to(at::kFloat) : expected_output;
   const at::Tensor size = expected.abs();  // of a complex number, too

@@ -227,8 +227,7 @@ struct Watching {
 bool IsWhole(const Leaf& leaf) {
   if (leaf.scalar || leaf.tensor.numel() == 0 || leaf.tensor.is_complex()) return false;
   if (!leaf.tensor.is_floating_point()) return true;
-  const at::ScalarType type = leaf.tensor.scalar_type();
-  const at::Tensor values = type == at::kHalf || type == at::kBFloat16 ? leaf.tensor.to(at::kFloat) : leaf.tensor;
+  const at::Tensor values = IsHalf(leaf.tensor.scalar_type()) ? leaf.tensor.to(at::kFloat) : leaf.tensor;
   return values.eq(values.round()).all().item<bool>();
 }
 

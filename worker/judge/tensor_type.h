@@ -17,6 +17,7 @@ at::ScalarType TorchType(std::string_view name);
 std::string TypeText(const at::Tensor& tensor);  // "float32[4,8]"
 // Whether its elements are floating-point or complex numbers; all others are of an exact type.
 bool Fractions(const at::Tensor& tensor);
+bool IsHalf(at::ScalarType type);  // float16 or bfloat16
 // The strides of a contiguous tensor of these sizes, also where a size of 1 or 0 leaves others open.
 std::vector<std::int64_t> RowMajor(at::IntArrayRef sizes);
 // The same values in memory of these strides; the tensor itself where it has them.

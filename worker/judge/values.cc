@@ -286,9 +286,7 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn, bool* whole) {
   constexpr double kSeconds = 2, kMostSeconds = 10, kEvaluations = 8;
   // Sums of half types do not show a term that is halved.
   const std::vector<at::Tensor> plain = OutputsOf(drawn);
-  const auto half = [](const at::Tensor& one) {
-    return one.scalar_type() == at::kHalf || one.scalar_type() == at::kBFloat16;
-  };
+  const auto half = [](const at::Tensor& one) { return IsHalf(one.scalar_type()); };
   const bool wide = std::any_of(plain.begin(), plain.end(), half);
   if (wide && problem_.double_seconds < 0) return false;
   const Mode mode = wide ? Mode::kDouble : Mode::kEager;
