@@ -4,12 +4,41 @@
 
 #include <algorithm>
 
-#include "worker/judge/compare_tensors.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
+namespace {
+
+at::Tensor At(const std::vector<at::Tensor>& tensors, std::size_t i) {
+  return i < tensors.size() ? tensors[i] : at::Tensor();
+}
+
+}  // namespace
+
+ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::Tensor& got, const Expected& expected,
+                         const ReferenceNoise& noise, double jumps) {
+  const Expected::Turned turned = i < expected.turned.size() ? expected.turned[i] : Expected::Turned();
+  ComparedTensors compared{got, expected.plain[i], {}, {}, problem.ReductionOf(i), {}, {}, 0, {}, 0};
+  const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem.ExactnessOf(i);
+  if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
+  compared.high = At(expected.high, i);
+  compared.turned = turned.elements;
+  compared.turns = turned.turns;
+  if (exactness == Exactness::kChosen && (turned.turns > 0 || !At(expected.nudged, i).defined())) {
+    if (turned.turns > 0) compared.nudged = compared.wide = compared.high;  // rounding turns nothing over
+    compared.noise.ties = noise.ties;
+    return compared;
+  }
+  compared.nudged = At(expected.nudged, i);
+  compared.wide = At(expected.wide, i);
+  compared.noise = noise;
+  compared.jumps = problem.ExactnessOf(i) == Exactness::kExact ? 0 : jumps;
+  return compared;
+}
+
 Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
+  const Choosing choosing(chosen_);
   Expected expected;
   auto call = reference_.Prepare(leaves, Mode::kEager);
   call->Run();

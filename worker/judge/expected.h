@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "worker/judge/choices.h"
+#include "worker/judge/compare_tensors.h"
 #include "worker/judge/device_ops.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
@@ -28,14 +30,23 @@ struct Expected {
   std::vector<Turned> turned;
 };
 
+// What output `i` is compared by. `got` may be undefined; `noise`: of other draws; `jumps`: Expected::jumps of it, or
+// what is known better.
+ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::Tensor& got, const Expected& expected,
+                         const ReferenceNoise& noise, double jumps);
+
 class Expecting {
  public:
   // `high_fits`: device memory has room for a float64 evaluation beside everything else.
   Expecting(LoadedProblem& problem, DeviceOps& ops, bool high_fits)
       : problem_(problem), reference_(*problem.reference), ops_(ops), high_fits_(high_fits) {}
 
-  // `nudge`: also in float64 with the inputs moved by roundings.
+  // Of equal keys those chosen that Choose named last. `nudge`: also in float64 with the inputs moved by roundings.
   Expected Compute(const std::vector<Leaf>& leaves, bool high, bool nudge = false);
+  // What a candidate was seen to choose of equal keys: kOther as torch does, and so it is at first.
+  void Choose(Reached::Order order) { chosen_ = order; }
+  Reached::Order chosen() const { return chosen_; }
+
   static constexpr int kMostNudges = 24;  // of ComesOut
   // Which of the elements at these flat positions of output `output` come out within `allowed` (for each position) of
   // what `got` has there in at least one evaluation in float64 with the inputs moved by `size`, relative.
@@ -59,6 +70,7 @@ class Expecting {
   Reference& reference_;
   DeviceOps& ops_;
   const bool high_fits_;
+  Reached::Order chosen_ = Reached::kOther;
   Random secret_ = Random::Secret();
 };
 

@@ -230,7 +230,7 @@ double Timing::RunUntimed() {
 }
 
 void Timing::RunElsewhere() {
-  const Check::Elsewhere drawn = std::move(elsewhere_.back());
+  const OtherDraw drawn = std::move(elsewhere_.back());
   elsewhere_.pop_back();
   been_elsewhere_ = true;
   const Sets sets = Pick(calls_);
@@ -342,7 +342,7 @@ void Timing::Run() {
   // Not between the runs of two candidates, whose difference may be small.
   for (const auto begin = Clock::now();
        !HasRival() && (elsewhere_.size() < check_.LeastAgain() || Since(begin) < kElsewhere);) {
-    std::optional<Check::Elsewhere> drawn = check_.DrawAgain(&candidate_.arena().at(0));
+    std::optional<OtherDraw> drawn = check_.DrawAgain(&candidate_.arena().at(0));
     if (!drawn) break;
     elsewhere_.push_back(*std::move(drawn));
   }

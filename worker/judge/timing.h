@@ -152,7 +152,7 @@ class Timing {
   double apart_ = 0;  // what a call by itself takes more than one of a run, where that is far more
   // Draws of other distributions for runs between the pairs, the first of them after so many: the check is not over
   // when timing begins. Made before it, so that no run is known by a pause before it.
-  std::vector<Check::Elsewhere> elsewhere_;
+  std::vector<OtherDraw> elsewhere_;
   int first_elsewhere_ = 0;
   bool been_elsewhere_ = false;
   int pairs_ = 0, outputs_timed_ = 0, outputs_verified_ = 0;

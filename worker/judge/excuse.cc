@@ -1,0 +1,210 @@
+#include "worker/judge/excuse.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/judge/choices.h"
+#include "worker/judge/shaken.h"
+#include "worker/judge/tensor_type.h"
+
+namespace grove::judge {
+namespace {
+
+// What the other rules say is of what was given, and not of what is right in the place of some of it.
+void Excused(const Comparison& given, Comparison* others) {
+  others->excused = others->ok;
+  others->passes_1e4 = given.passes_1e4;
+  others->passes_1e2 = given.passes_1e2;
+  others->max_abs_error = given.max_abs_error;
+  others->max_rel_error = given.max_rel_error;
+}
+
+}  // namespace
+
+Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rule& rule, Turns* turns) {
+  Comparison compared = CompareTensors(tensors, rule);
+  const at::Tensor& reference = tensors.reference;
+  const bool jumps = compared.ok && compared.jumps > 0 && !Fractions(reference);  // they are counted
+  const std::int64_t differ = compared.mismatched;
+  if (((compared.mismatched > 0 && (!compared.ok || compared.undecided)) || jumps) &&
+      (rule.mode == RuleMode::kScaled || !Fractions(reference))) {
+    compared = OtherwiseAsGood(of, tensors, std::move(compared), rule);
+    // (Where another choice was as good, those that are left are not known one by one.)
+    if (jumps && compared.ok && compared.mismatched == differ) {
+      AskForJumps(of, tensors, rule, &compared);
+    }
+    if (!Fractions(reference)) return compared;
+  }
+  return BeyondThresholds(of, std::move(tensors), std::move(compared), rule, turns);
+}
+
+Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule,
+                                     Turns* turns) {
+  constexpr std::int64_t kFew = 16, kMostElements = std::int64_t{1} << 26;
+  constexpr double kMostSecondsEach = 1;  // of one evaluation in float64
+  const at::Tensor& reference = tensors.reference;
+  if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.nudged.defined() ||
+      !Fractions(reference) || reference.is_complex() || reference.numel() > kMostElements) {
+    return compared;
+  }
+  if (problem_.continuous || problem_.ExactnessOf(of.output) == Exactness::kExact ||
+      problem_.double_seconds > kMostSecondsEach) {
+    return compared;
+  }
+  // As for the reference's own jumps, no more than a share: outputs of few elements would be nothing else.
+  const auto few = std::min(kFew, static_cast<std::int64_t>(kMostOwnJumps * static_cast<double>(reference.numel())));
+  if (compared.mismatched > few * kNeighbours) return compared;
+  // What one element may be off by where the reference's own errors, which may be such jumps, are not looked at.
+  const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();
+  const ScaledConstants constants = ConstantsFor(type);
+  const double work = WorkError(type, tensors.reduction, rule);
+  const double most = kTailFactor * (constants.rounding + work * compared.noise.condition) * compared.rms;
+  try {
+    const at::Tensor got = tensors.got.reshape({-1}), high = tensors.high.reshape({-1}).to(at::kDouble);
+    const at::Tensor allowed = high.abs() * constants.element_slack + most;
+    const at::Tensor beyond = (got.to(at::kDouble) - high).abs().gt(allowed);  // of NaN: false
+    const auto count = beyond.sum().item<std::int64_t>();
+    if (count == 0 || count > few) return compared;
+    const at::Tensor positions = beyond.nonzero().reshape({-1});
+    reference_.SelectShapeSet(of.shape_set);
+    const at::Tensor reached = expecting_.ComesOut(of.leaves, of.output, positions, tensors.got,
+                                                   allowed.index_select(0, positions), work, turns);
+    reference_.SelectShapeSet(0);
+    const at::Tensor excused = positions.masked_select(reached);
+    if (excused.numel() == 0) return compared;
+    const at::Tensor right = high.index_select(0, excused).to(got.scalar_type());
+    tensors.got = got.index_copy(0, excused, right).reshape(reference.sizes());
+    Comparison others = CompareTensors(tensors, rule);
+    Excused(compared, &others);
+    return others;
+  } catch (const std::exception&) {  // no memory to look: as it was found
+    reference_.SelectShapeSet(0);
+    return compared;
+  }
+}
+
+void Excuses::AskForJumps(const Source& of, const ComparedTensors& tensors, const Rule& rule, Comparison* compared) {
+  constexpr std::int64_t kFew = 16;
+  constexpr double kFurther = 64;  // than the work's own rounding, which has its part behind the inputs, too
+  constexpr int kEvaluations = 2 * Expecting::kMostNudges;
+  if (problem_.continuous || problem_.ExactnessOf(of.output) != Exactness::kRounded || problem_.double_seconds < 0 ||
+      kEvaluations * problem_.double_seconds > kMostSeconds || !tensors.nudged.defined()) {
+    return;
+  }
+  // Programs of half types round on their way, where and how often is theirs to choose: much further than this.
+  const auto half = [](const at::Tensor& one) { return one.defined() && IsHalf(one.scalar_type()); };
+  for (const Leaf& leaf : of.leaves) {
+    if (!leaf.scalar && half(leaf.tensor)) return;
+  }
+  for (const auto& [name, parameter] : reference_.Parameters()) {
+    if (half(parameter)) return;
+  }
+  const wire::DType type = wire::FindDType("float32").value();
+  const double work = WorkError(type, tensors.reduction, rule);
+  try {
+    at::Tensor positions = tensors.got.ne(tensors.reference).reshape({-1}).nonzero().reshape({-1});
+    if (positions.numel() > kFew) {  // some of them, nobody knows which
+      std::vector<std::int64_t> some;
+      for (std::int64_t one = 0; one < kFew; ++one) {
+        some.push_back(static_cast<std::int64_t>(secret_.Below(static_cast<std::uint64_t>(positions.numel()))));
+      }
+      positions = positions.index_select(0, at::tensor(some, at::kLong).to(positions.device()));
+    }
+    const at::Tensor exact = at::zeros({positions.numel()}, positions.options().dtype(at::kDouble));
+    at::Tensor reached = at::zeros_like(exact, at::kBool);
+    reference_.SelectShapeSet(of.shape_set);
+    int nudges = 0;
+    for (double size : {work, kFurther * work}) {
+      Turns turns(kMostSeconds);
+      reached.logical_or_(
+          expecting_.ComesOut(of.leaves, of.output, positions, tensors.got, exact, size, &turns, &nudges));
+      if (reached.all().item<bool>()) break;
+    }
+    if (nudges == kEvaluations && !reached.all().item<bool>()) {
+      compared->ok = compared->passes_scaled = compared->excused = false;
+      compared->why = "values of an exact type differ that no rounding takes there";
+    }
+  } catch (const std::exception&) {  // no memory to look: as it was found
+  }
+  reference_.SelectShapeSet(0);
+}
+
+Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule) {
+  constexpr double kMostSecondsEach = 0.5;  // of one evaluation in float64
+  const at::Tensor& reference = tensors.reference;
+  const bool fractions = Fractions(reference), passed = compared.ok && !compared.undecided;
+  if (reference.is_complex() || problem_.continuous) return compared;
+  // Ordering keys anew, and looking at each operation's operands, take longer than the program alone.
+  constexpr double kOrdering = 4, kLooking = 8;
+  Turns turns(kMostSeconds);  // of its own: what comes after needs some, too
+  struct Selected {           // whatever ends it
+    Reference& reference;
+    ~Selected() { reference.SelectShapeSet(0); }
+  } selected{reference_};
+  const auto passes = [&] {
+    return compared.jumps == 0 && (compared.mismatched == 0 || (compared.ok && !compared.undecided));
+  };
+  double most = 0, slack = 0;  // what an element may be off by
+  // The same comparison with what is right in the place of what was reached. Fractions: of elements that are another
+  // value altogether, and they keep what they are off by.
+  const auto without = [&](const Reached& reached, bool chosen) {
+    const at::Tensor& got = tensors.got;
+    if (!fractions) {
+      tensors.got = at::where(reached.elements, reference, got);
+    } else {
+      const at::Tensor right = (tensors.high.defined() ? tensors.high : reference).to(at::kDouble);
+      const at::Tensor limit = right.abs() * slack + most, given = got.to(at::kDouble);
+      const at::Tensor other = reached.values.to(at::kDouble);
+      const at::Tensor off = chosen ? reached.values.ne(reference)
+                                    : (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
+      const at::Tensor kept = (right + (given - other)).to(got.scalar_type());
+      tensors.got = at::where(reached.elements.logical_and(off), kept, got);
+    }
+    Comparison others = CompareTensors(tensors, rule);
+    Excused(compared, &others);
+    compared = std::move(others);
+  };
+  try {
+    reference_.SelectShapeSet(of.shape_set);
+    bool places = false;
+    if (!fractions) {
+      const at::Tensor chosen = WithEqualChoices(reference_, of.leaves, of.output, tensors.got, &places);
+      if (chosen.defined()) {
+        tensors.got = chosen;
+        compared = CompareTensors(tensors, rule);
+      }
+      if (passes()) return compared;
+    }
+    const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();
+    if (fractions) {
+      const ScaledConstants constants = ConstantsFor(type);
+      slack = constants.element_slack;
+      most = kTailFactor * (constants.rounding + WorkError(type, tensors.reduction, rule)) * compared.rms;
+    }
+    if (!places && (problem_.chooses || problem_.exactness.empty())) {
+      const Reached reached = ReachedByOtherChoices(reference_, of.leaves, of.output, tensors.got, most, slack, &turns,
+                                                    kOrdering * problem_.reference_seconds);
+      if (reached.elements.defined()) without(reached, /*chosen=*/true);
+      if (reached.order != Reached::kOther) expecting_.Choose(reached.order);
+      if (passes()) return compared;
+    }
+    // (What passed, and was only counted, is not asked for so much; and where rounding takes as many elsewhere, nothing
+    // would be excused.)
+    if (passed || static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
+        (fractions && !tensors.high.defined()) || !expecting_.has_high() ||
+        problem_.ExactnessOf(of.output) != Exactness::kRounded || problem_.double_seconds > kMostSecondsEach ||
+        !HasWholeNumbers(of.leaves)) {
+      return compared;
+    }
+    const at::Tensor allowed = fractions ? tensors.high.to(at::kDouble).abs() * slack + most : at::Tensor();
+    const Reached reached = ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, allowed,
+                                              tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
+    if (reached.elements.defined()) without(reached, /*chosen=*/false);
+  } catch (const std::exception&) {  // no memory to look: as it was found
+  }
+  return compared;
+}
+
+}  // namespace grove::judge

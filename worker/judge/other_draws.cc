@@ -1,0 +1,220 @@
+#include "worker/judge/other_draws.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "worker/judge/choices.h"
+#include "worker/judge/compare_tensors.h"
+#include "worker/judge/conversions.h"
+#include "worker/judge/findings.h"
+#include "worker/judge/tensor_type.h"
+#include "worker/judge/verdict.h"
+
+namespace grove::judge {
+namespace {
+
+// No distribution where the reference's own rounding error, or what the rule would allow, is more than this of the
+// output: what is compared there is noise.
+constexpr double kMostNoise = 0.5;
+
+// The device is lost, and nothing that it says is of the problem.
+bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
+  return ops.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos;
+}
+
+}  // namespace
+
+Rule Rules::Of(std::size_t output) const {
+  Rule one = rule;
+  if (output < units.size()) one.unit = units[output];
+  return one;
+}
+
+Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms) {
+  Rules rules;
+  if (distribution == Distribution::kGiven) {
+    rules.rule = given;
+    rules.rule.leaning = true;
+    return rules;
+  }
+  rules.rule.reduced = reduced;
+  rules.rule.cap = kMostNoise;
+  rules.rule.any_order = true;
+  // Not where elements are left out: their part in sums is what is looked for.
+  if (distribution == Distribution::kScaled) rules.units = given_rms;
+  return rules;
+}
+
+bool HasExact(const Slot& slot) {
+  return std::any_of(slot.out.places.begin(), slot.out.places.end(),
+                     [](const Place& place) { return place.type.exact(); });
+}
+
+void OtherDraws::Saw(const Expected& given) { given_finite_ = given_finite_ && AllFinite(given.plain); }
+
+// Not where an output is of an exact type: values in which fewer bits differ are equal more often. Without float64 what
+// a reference in reduced precision does to them could not be told from what the candidate does.
+std::optional<OtherDraw> OtherDraws::Lean(const Slot& slot, const std::vector<Leaf>& leaves) {
+  if (!expecting_.has_high() || reduced_ > 0 || HasExact(slot)) return std::nullopt;
+  OtherDraw drawn{Distribution::kGiven, leaves, {}, "", ""};
+  try {
+    const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, &drawn.leaves);
+    if (!made.skipped.empty()) return std::nullopt;
+    drawn.expected = expecting_.Compute(drawn.leaves, problem_.double_seconds < 0.5);
+    slot.MustFit(drawn.expected.plain);
+    // Values that nearly leave what the reference is defined for are of no use beyond it.
+    if (given_finite_ && !AllFinite(drawn.expected.plain)) return std::nullopt;
+    drawn.how = made.how;
+    return drawn;
+  } catch (const std::exception& error) {
+    if (AssertFailed(ops_, error)) throw;
+    return std::nullopt;  // the reference refuses them
+  }
+}
+
+OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules) {
+  OtherDraw drawn{distribution, {}, {}, "", ""};
+  reference_.SelectShapeSet(set);
+  drawn.leaves = reference_.Draw(SecretSeed());
+  try {
+    const Transformed made = Transform(distribution, form, problem_.reduction, &secret_, &drawn.leaves);
+    drawn.how = made.how;
+    drawn.skipped = made.skipped;
+  } catch (const std::exception& error) {
+    drawn.skipped =
+        "such values cannot be made: " + (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
+  }
+  // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
+  // Shifted ones make differences that are those of rounding, of one sign for a whole column, which no nudge of
+  // inputs shows.
+  if (drawn.skipped.empty() && distribution != Distribution::kGiven && Indices(slot)) {
+    drawn.skipped =
+        "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
+  }
+  if (drawn.skipped.empty()) {
+    try {
+      drawn.expected = expecting_.Compute(drawn.leaves, true, true);
+      slot.MustFit(drawn.expected.plain);
+      drawn.skipped = MakesNoIntegers(drawn.leaves)
+                          ? "the reference makes integers of numbers there that these cannot hold"
+                          : Unusable(drawn, rules);
+    } catch (const std::exception& error) {
+      if (AssertFailed(ops_, error)) throw;
+      drawn.skipped = "the reference refuses such inputs: " +
+                      (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
+    }
+  }
+  reference_.SelectShapeSet(0);
+  return drawn;
+}
+
+// Lower precision averages out on the problem's values, so that of the draws beyond the check the leaning one must be.
+bool OtherDraws::LongSums() const {
+  constexpr double kLong = 4096;
+  return problem_.reduction >= kLong;
+}
+
+std::size_t OtherDraws::LeastAgain() const { return LongSums() ? 2 : 1; }
+
+std::optional<std::pair<Distribution, int>> OtherDraws::TakeKept() {
+  if (kept_.empty()) return std::nullopt;
+  std::size_t next = secret_.Below(kept_.size());
+  if (LongSums()) {
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (kept_[i].first == Distribution::kGiven) next = i;
+    }
+  }
+  std::swap(kept_[next], kept_.back());
+  const std::pair<Distribution, int> taken = kept_.back();
+  kept_.pop_back();
+  return taken;
+}
+
+// Positions or counts with which arithmetic has to do.
+bool OtherDraws::Indices(const Slot& slot) const {
+  for (std::size_t i = 0; i < slot.out.places.size(); ++i) {
+    const wire::DType& type = slot.out.places[i].type;
+    if (type.kind == wire::DTypeKind::kInt && type.bits >= 32 && problem_.ExactnessOf(i) != Exactness::kExact) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What a processor makes of a number that an integer cannot hold is its own affair.
+bool OtherDraws::MakesNoIntegers(const std::vector<Leaf>& leaves) {
+  const auto overflows = [&](const std::vector<Leaf>& some) {
+    return Overflows([&] { reference_.Prepare(some, Mode::kEager)->Run(); });
+  };
+  if (!overflows(leaves)) return false;
+  if (!given_overflows_) given_overflows_ = overflows(reference_.Draw(SecretSeed()));
+  return !*given_overflows_;
+}
+
+// A distribution makes keys equal that the problem's own values do not (zeros), any number of them, and a program may
+// go on to work with the places that it puts them in.
+bool OtherDraws::EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves, const Rules& rules) {
+  if (!problem_.chooses && !problem_.exactness.empty()) return false;
+  if (!Decide(expected, leaves, rules)) return false;
+  if (!given_decide_) {
+    const std::vector<Leaf> given = reference_.Draw(SecretSeed());
+    given_decide_ = Decide(expecting_.Compute(given, true, true), given, rules);
+  }
+  return !*given_decide_;
+}
+
+bool OtherDraws::Decide(const Expected& expected, const std::vector<Leaf>& leaves, const Rules& rules) {
+  for (const Reached::Order order : {Reached::kFirst, Reached::kLast}) {
+    const Choosing choosing(order);
+    const auto call = reference_.Prepare(leaves, Mode::kEager);
+    call->Run();
+    if (!choosing.had_choice()) return false;
+    const std::vector<at::Tensor> outputs = call->Outputs();
+    for (std::size_t i = 0; i < expected.plain.size() && i < outputs.size(); ++i) {
+      if (!Fractions(expected.plain[i]) || outputs[i].sizes() != expected.plain[i].sizes()) continue;
+      const double jumps = i < expected.jumps.size() ? expected.jumps[i] : 0;
+      if (!CompareTensors(Measured(problem_, i, outputs[i], expected, {}, jumps), rules.Of(i)).ok) return true;
+    }
+  }
+  return false;
+}
+
+std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
+  const Expected& expected = drawn.expected;
+  if (given_finite_ && !AllFinite(expected.plain)) return "the reference itself gives NaN or infinity there";
+  if (expected.high.empty()) {
+    return drawn.distribution == Distribution::kShifted
+               ? "there is no float64 evaluation that would say what rounding does to such values"
+               : "";
+  }
+  for (std::size_t i = 0; i < expected.plain.size(); ++i) {
+    const bool exact = !Fractions(expected.plain[i]);
+    const Comparison own = CompareTensors(
+        Measured(problem_, i, expected.plain[i], expected, {}, i < expected.jumps.size() ? expected.jumps[i] : 0),
+        rules.Of(i));
+    if (own.undecided) return "rounding decides the reference's own result there";
+    if (exact) continue;
+    char text[160];
+    if (kNoiseFactor * own.noise.rms > kMostNoise) {
+      std::snprintf(text, sizeof text, "rounding moves the reference's own result by %.2g of the output's rms",
+                    own.noise.rms);
+      return text;
+    }
+    if (reduced_ > 0 && reduced_ * own.noise.condition > kMostNoise / 2) {
+      std::snprintf(text, sizeof text, "precision may be reduced, and the result follows such errors %.2g-fold",
+                    own.noise.condition);
+      return text;
+    }
+    // A result that vanishes in its type but for an element, say: the others' errors are then its own.
+    if (!own.ok) return "the reference as written is not what it is in float64, by the rule for candidates";
+  }
+  return EqualKeysDecide(expected, drawn.leaves, rules)
+             ? "equal keys decide the result there, and any order of them is right"
+             : "";
+}
+
+}  // namespace grove::judge

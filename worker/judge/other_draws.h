@@ -1,0 +1,84 @@
+// Draws of values that the problem does not give: which of them say something about a kernel, by what rules it is
+// judged there, and why others are left out. Knows nothing of the candidate, but for what Expecting was told.
+// docs/correctness.md derives every constant.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/judge/distributions.h"
+#include "worker/judge/expected.h"
+#include "worker/judge/problem.h"
+#include "worker/judge/random.h"
+#include "worker/judge/slots.h"
+
+namespace grove::judge {
+
+// The rules by which a draw's outputs are judged.
+struct Rules {
+  Rule rule;                  // of all of them
+  std::vector<double> units;  // Rule::unit of each; none where empty
+  Rule Of(std::size_t output) const;
+};
+
+// On another distribution; kGiven: on values that lean. `given`: the rule on the problem's own values; `reduced`: the
+// rms error that reduced precision may have; `given_rms`: of each output, the largest of any draw of the problem's own
+// values.
+Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms);
+
+bool HasExact(const Slot& slot);  // among its outputs there are some of exact types
+
+struct OtherDraw {
+  Distribution distribution;
+  std::vector<Leaf> leaves;
+  Expected expected;
+  std::string how, skipped;  // skipped: why it is of no use
+};
+
+class OtherDraws {
+ public:
+  // References outlive this.
+  OtherDraws(LoadedProblem& problem, DeviceOps& ops, Expecting& expecting, double reduced)
+      : problem_(problem), reference_(*problem.reference), ops_(ops), expecting_(expecting), reduced_(reduced) {}
+
+  // What is expected of a draw of the problem's own values, of each of them.
+  void Saw(const Expected& given);
+
+  // Such a draw moved (kLeaning), with what is expected of it, where that says something. The shape set is selected.
+  std::optional<OtherDraw> Lean(const Slot& slot, const std::vector<Leaf>& leaves);
+  // One draw of another distribution, for a slot of this shape set; `rules`: by which it would be judged. Leaves shape
+  // set 0 selected.
+  OtherDraw Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules);
+
+  // These values, of shape set 0, were of use, and may be drawn again.
+  void Keep(Distribution distribution, int form) { kept_.push_back({distribution, form}); }
+  // One of those, each once, in random order (the leaning one first where sums are long): a distribution and its form.
+  std::optional<std::pair<Distribution, int>> TakeKept();
+  // How many of them a candidate is to meet again at least, however long they take.
+  std::size_t LeastAgain() const;
+
+ private:
+  bool LongSums() const;
+  bool Indices(const Slot& slot) const;
+  // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
+  // cannot hold; gives other fractions where equal keys are put in another order.
+  bool MakesNoIntegers(const std::vector<Leaf>& leaves);
+  bool EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves, const Rules& rules);
+  bool Decide(const Expected& expected, const std::vector<Leaf>& leaves, const Rules& rules);
+  // Why these values say nothing about a kernel; empty = they do.
+  std::string Unusable(const OtherDraw& drawn, const Rules& rules);
+
+  LoadedProblem& problem_;
+  Reference& reference_;
+  DeviceOps& ops_;
+  Expecting& expecting_;
+  const double reduced_;
+  bool given_finite_ = true;
+  std::optional<bool> given_overflows_, given_decide_;  // of the problem's own values; once asked for
+  std::vector<std::pair<Distribution, int>> kept_;
+  Random secret_ = Random::Secret();
+};
+
+}  // namespace grove::judge
