@@ -307,7 +307,7 @@ class CudaOps : public DeviceOps {
   void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) override {
     if (offsets.empty() || bytes == 0) return;
     if (offsets.size() > offsets_room_) {
-      // At once for as many calls as a timed run has (timing.cc): growing would take time that is measured.
+      // At once for as many calls as a timed run has (run_size.cc): growing would take time that is measured.
       constexpr std::size_t kOffsetsAtOnce = 4096;
       const std::size_t room = std::max(offsets.size(), kOffsetsAtOnce);
       Check(cudaFree(offsets_), "cudaFree");

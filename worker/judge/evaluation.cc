@@ -17,6 +17,7 @@
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/opponent.h"
 #include "worker/judge/random.h"
+#include "worker/judge/run_size.h"
 #include "worker/judge/side.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/tensor_type.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/judge/timing.h"
+#include "worker/judge/run_size.h"
 
 namespace grove::judge {
 namespace {

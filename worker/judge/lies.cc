@@ -1,0 +1,129 @@
+#include "worker/judge/lies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "worker/judge/claims.h"
+#include "worker/judge/statistics.h"
+#include "worker/judge/verdict.h"
+
+namespace grove::judge {
+namespace {
+
+// A call by itself may take twice what a call in a run of so many and more does, for there what the host does for one
+// is done while the device works on another, and of what asking costs a share, and a moment: processes and clocks that
+// have rested, code and weights in no cache.
+constexpr double kMoreAlone = 2, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
+constexpr std::size_t kFewCalls = 3;
+constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // at single calls; more where the machine is in the way
+constexpr double kMostEcho = 50e-3;                // seconds that the judge's own thread works for
+
+[[noreturn]] void Unsure(const std::string& evidence, const std::vector<double>& waits) {
+  throw Verdict{"VERDICT_UNMEASURABLE", evidence + "; " + Busy(waits), {}};
+}
+
+}  // namespace
+
+void Lies::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
+  if (echo_ == nullptr) echo_ = std::make_unique<Echo>();
+  values_.Refill(sets);
+  timed_.Candidate(sets);
+  const Reply& reply = candidate_.reply();
+  const double claimed = std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0);
+  const int processor = candidate_.processor();
+  if (waits->empty()) echo_->Wait(0, processor);  // goes there
+  ops_.Rest(processor);
+  waits->push_back(echo_->Wait(std::min({claimed, reply.wall, kMostEcho}), processor));
+}
+
+std::optional<Lie> Lies::InClaims(double asking) {
+  // Too few to measure by are too few to accuse by: one preempted run would decide.
+  if (runs_.runs.size() < static_cast<std::size_t>(settings_.least_accused)) return std::nullopt;
+  const double calls = static_cast<double>(runs_.calls);
+  std::vector<double> spans, hidden;
+  for (std::size_t i = 0; i < runs_.runs.size(); ++i) {
+    spans.push_back((runs_.runs[i] - asking) / calls);
+    hidden.push_back((runs_.runs[i] - asking - runs_.claims[i]) / calls);
+  }
+  // A busy machine may keep a candidate waiting in most of the runs, so that the quietest say whether it lies.
+  const double claimed = Median(runs_.claims) / calls, span = Quantile(spans, 0.1), missing = Quantile(hidden, 0.1);
+  const double slack = 2 * asking + 200e-6;
+  const double each = (Median(runs_.runs) + Median(runs_.runs_late) - asking) / calls;
+  const double most_alone = kMoreAlone * each + kDearerAlone * asking + kDearerAloneOnce;
+  char text[300];
+  if (span > 0 && missing > 0.25 * span + slack / calls) {
+    std::snprintf(text, sizeof text,
+                  "in runs of %zu calls the judge's clock grew by %.4g s a call, the claims by %.4g s", runs_.calls,
+                  span, claimed);
+    std::vector<double> least, waits;
+    for (int i = 0; i < 9 && (i < 5 || i * span * calls < settings_.max_time); ++i) {
+      TimeWithWait(timed_.Pick(runs_.calls), &waits);
+      const Reply& reply = candidate_.reply();
+      least.push_back(reply.wall - asking - std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
+    }
+    // Where it has gone by now, it was the machine's.
+    if (Judge(Quantile(least, 0.1), 0.25 * span * calls + slack, waits) != Contradiction::kPlain) Unsure(text, waits);
+    return Lie{text, claimed, span};
+  }
+  bool honest = false, unsure = false;
+  std::vector<double> waits;
+  for (int attempt = 0; attempt < (unsure ? kAttemptsUnsure : kAttempts); ++attempt) {
+    std::vector<double> singles, walls;
+    waits.clear();
+    for (int i = 0; i < 9 && (i < 3 || (i * span < settings_.max_time && values_.drawing() == 0)); ++i) {
+      TimeWithWait(timed_.Pick(1), &waits);
+      walls.push_back(candidate_.reply().wall - asking);
+      singles.push_back(candidate_.reply().claims[0]);
+    }
+    const double wall = *std::min_element(walls.begin(), walls.end()), single = Quantile(singles, 0.1);
+    // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one.
+    const bool apart = ops_.cuda() && runs_.calls >= kFewCalls && wall > most_alone;
+    apart_ = apart && (attempt == 0 || apart_ > 0) ? Median(walls) - each : 0;
+    const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits);
+    const bool clear = contradiction == Contradiction::kNone;
+    honest = honest || clear;
+    unsure = unsure || contradiction == Contradiction::kUnsure;
+    if (clear && !apart) return std::nullopt;
+    if (clear) continue;
+    std::snprintf(
+        text, sizeof text,
+        "single calls claim %.4g s and take %.4g s on the judge's clock beyond the %.4g s of an empty request", single,
+        wall, asking);
+  }
+  if (honest) return std::nullopt;
+  if (unsure) Unsure(text, waits);
+  return Lie{text, claimed, span};
+}
+
+std::optional<Lie> Lies::InAsking(double asking) {
+  const auto [implied, error] = reckoning_.ImpliedAsking();
+  if (!std::isfinite(error)) return std::nullopt;
+  const double longer = static_cast<double>(runs_.calls);
+  const double run = Median(runs_.runs), least = std::max(0.05 * run, 200e-6);
+  // What an empty run has too much. Not above zero: nothing.
+  const auto beyond = [&](const std::vector<double>& runs) {
+    const double empty = Quantile(runs, 0.25);
+    return std::min(
+        {empty - 2 * candidate_.empty_before(), empty - asking - least, empty - implied - least - 4 * error});
+  };
+  if (beyond(runs_.empty) <= 0) return std::nullopt;
+  const double empty = Quantile(runs_.empty, 0.25);
+  char text[400];
+  std::snprintf(
+      text, sizeof text,
+      "asked to run nothing it took %.4g s, and %.4g s before its program was loaded; its runs of %zu and %zu "
+      "calls (%.4g s and %.4g s) say that asking costs %.4g s",
+      empty, candidate_.empty_before(), runs_.calls, runs_.calls / 2, run, Median(runs_.shorts), implied);
+  // Once more, beside a thread of the judge's own.
+  std::vector<double> again, waits;
+  for (int i = 0; i < 9; ++i) {
+    TimeWithWait({}, &waits);
+    again.push_back(candidate_.reply().wall);
+  }
+  if (Judge(beyond(again), 0, waits) != Contradiction::kPlain) Unsure(text, waits);
+  return Lie{text, Median(runs_.claims) / longer, (run - asking) / longer};
+}
+
+}  // namespace grove::judge

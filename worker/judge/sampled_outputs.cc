@@ -1,0 +1,65 @@
+#include "worker/judge/sampled_outputs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+namespace grove::judge {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
+
+double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+}  // namespace
+
+void SampledOutputs::Verify(Series* series, const Sets& timed, double sampling) {
+  const auto begin = Clock::now();
+  ReferenceSide* reference = series != nullptr ? series->reference.get() : nullptr;
+  if (reference != nullptr && reference->mode() != Mode::kEager) reference = nullptr;
+  // Each side's own, which may choose otherwise among equal keys.
+  const auto expected_by = [&](Check& check) {
+    return [reference, &check, this](std::size_t set) {
+      if (reference != nullptr && !check.chooses_otherwise()) {
+        std::vector<at::Tensor> outputs = reference->Outputs(set);
+        if (!outputs.empty()) return outputs;
+      }
+      return check.Compute(values_.leaves(set), false).plain;
+    };
+  };
+  const double room = kShare * sampling - spent_;
+  Sets order = timed;
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) std::swap(order[i], order[i + random_.Below(order.size() - i)]);
+  Sets chosen;
+  double cost = 0;
+  for (std::size_t set : order) {
+    const bool known = reference != nullptr && series->calls >= timed.size() && !check_.chooses_otherwise();
+    cost += each_ + (known ? 0 : problem_.reference_seconds);
+    if (!chosen.empty() && (room < 0 || cost > std::max(room, 0.0))) break;
+    chosen.push_back(set);
+  }
+  if (room < 0 && chosen.size() > 1) chosen.erase(chosen.begin() + 1, chosen.end());
+  outputs_.Verify(&candidate_, chosen, expected_by(check_));
+  verified_ += static_cast<int>(chosen.size());
+  // A rival's outputs of these values are looked at in the same way.
+  if (series != nullptr && series->rival != nullptr) {
+    const std::set<std::size_t> its(timed.begin(),
+                                    timed.begin() + static_cast<std::ptrdiff_t>(std::min(series->calls, timed.size())));
+    Sets both;
+    for (std::size_t set : chosen) {
+      if (its.count(set) != 0) both.push_back(set);
+    }
+    series->Guarded([&] {
+      Outputs(problem_, *series->rival_check, values_, cuda_)
+          .Verify(series->rival, both, expected_by(*series->rival_check));
+    });
+  }
+  const double spent = Since(begin);
+  spent_ += spent;
+  each_ = std::max(spent - outputs_.whole_seconds(), 0.0) / static_cast<double>(chosen.size());
+}
+
+}  // namespace grove::judge

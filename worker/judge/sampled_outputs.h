@@ -1,0 +1,49 @@
+// Which outputs of timed runs are compared (outputs.h compares them): as many as time allows, and nobody can know
+// which. All times are seconds. docs/timing.md derives every constant.
+#pragma once
+
+#include "worker/judge/check.h"
+#include "worker/judge/outputs.h"
+#include "worker/judge/problem.h"
+#include "worker/judge/random.h"
+#include "worker/judge/samples.h"
+#include "worker/judge/side.h"
+#include "worker/judge/timed_runs.h"
+#include "worker/judge/values.h"
+
+namespace grove::judge {
+
+class SampledOutputs {
+ public:
+  // References outlive this.
+  SampledOutputs(LoadedProblem& problem, Check& check, Values& values, CandidateSide& candidate, Random& random,
+                 bool cuda)
+      : problem_(problem),
+        check_(check),
+        values_(values),
+        candidate_(candidate),
+        random_(random),
+        cuda_(cuda),
+        outputs_(problem, check, values, cuda) {}
+
+  // All outputs of a run while that costs no more than a share of the time spent `sampling` until now, else those that
+  // the reference has computed anyway, else one; which ones, nobody can know. `series`: whose other side ran on these
+  // values, too; may be null. Throws Check's verdict on the candidate.
+  void Verify(Series* series, const Sets& timed, double sampling);
+  // Sampling begins anew.
+  void BeginAnew() { spent_ = 0; }
+  int verified() const { return verified_; }
+
+ private:
+  LoadedProblem& problem_;
+  Check& check_;
+  Values& values_;
+  CandidateSide& candidate_;
+  Random& random_;
+  const bool cuda_;
+  Outputs outputs_;
+  double spent_ = 0, each_ = 0;  // in all; for one set, without what comparing by all criteria took
+  int verified_ = 0;
+};
+
+}  // namespace grove::judge

@@ -1,0 +1,35 @@
+// What is said of a measurement: TimingReport (proto/grove/v1/types.proto), with ratios and their intervals.
+// docs/timing.md derives every constant. All times are seconds.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "worker/judge/samples.h"
+#include "worker/judge/settings.h"
+
+namespace grove::judge {
+
+struct TimingFacts {
+  const EvaluationSettings& settings;
+  const std::vector<Series>& series;
+  const CandidateRuns& runs;
+  const Reckoning& reckoning;
+  double asking;                               // of the candidate's runs
+  double sampling;                             // since the first pair
+  const std::map<std::string, int>& discards;  // pairs, by the reason
+  bool cuda, held, repeated;                   // the candidate stands between runs; some values came more than once
+  std::size_t flush_bytes, slots;
+  int outputs_verified, outputs_timed, reruns;
+};
+
+// Throws UNMEASURABLE where too few pairs say anything.
+nlohmann::json ReportTiming(const TimingFacts& facts);
+
+// One line of a report; `trials`: draws on which the candidate was right.
+std::string TimingReason(const nlohmann::json& report, int trials);
+
+}  // namespace grove::judge
