@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -17,6 +18,8 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "worker/sandbox/limits.h"
@@ -437,6 +440,34 @@ TEST_CASE("A memory limit below what is in use already has been exceeded", "[san
   CHECK(e.kind == Ending::Kind::kLimit);
   CHECK(e.limit == "memory_bytes");
   CHECK(e.limit_reached > 1e6);
+}
+
+TEST_CASE("A held program stands where it is told, and anywhere again afterwards") {
+  if (!Host()->cgroups().freezer()) {
+    WARN("no control group that holds programs on this machine");
+    return;
+  }
+  const auto allowed = [](const std::string& pid) {
+    std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
+    for (std::string line; std::getline(file, line);) {
+      if (absl::StartsWith(line, "Cpus_allowed_list:")) {
+        return std::string(absl::StripAsciiWhitespace(line.substr(line.find(':') + 1)));
+      }
+    }
+    return std::string("no such line");
+  };
+  auto process = SandboxedProcess::Start(Host(), Spec({"sleep"}));
+  REQUIRE(process.ok());
+  REQUIRE((*process)->Hold(true).ok());
+  const std::vector<pid_t> pids = (*process)->Pids();
+  REQUIRE_FALSE(pids.empty());
+  const int here = sched_getcpu();
+  REQUIRE(here >= 0);
+  (*process)->StandOn(here);
+  for (pid_t pid : pids) CHECK(allowed(absl::StrCat(pid)) == absl::StrCat(here));
+  (*process)->StandOn(-1);
+  for (pid_t pid : pids) CHECK(allowed(absl::StrCat(pid)) == allowed("self"));
+  (*process)->Kill();
 }
 
 // The worker of the next test, in a process of its own.

@@ -161,7 +161,7 @@ void Conversation::Send(const json& body, std::span<const int> fds) {
 
 void Conversation::HoldStill() {
   if (!hold_ || held_) return;
-  const Held held = hold_(true);
+  const Held held = hold_(true, kSameProcessor);
   if (!held.ok) {
     throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
   }
@@ -170,8 +170,16 @@ void Conversation::HoldStill() {
 }
 
 void Conversation::LetGo() {
-  if (held_) hold_(false);
+  if (held_) hold_(false, kSameProcessor);
   held_ = false;
+}
+
+void Conversation::StandOn(int processor) {
+  if (!held_) return;
+  if (!hold_(true, processor).ok) {
+    throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
+  }
+  if (processor >= 0) processor_ = processor;
 }
 
 void Conversation::HoldBetweenRuns(bool on) {

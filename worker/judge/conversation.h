@@ -77,6 +77,8 @@ class Conversation {
   // From now on (until `false`) the candidate stands still whenever it is not asked to run: nothing can be computed
   // ahead of the question, finished after the answer, or be in the reference's way.
   void HoldBetweenRuns(bool on);
+  // Held: from its next run on it stands on this processor of the host (kAnyProcessor: on any). Not timed.
+  void StandOn(int processor);
   bool can_hold() const { return static_cast<bool>(hold_); }
   // Seconds that it took to stand still after the last timed run. The kernel finishes what a process has asked of it.
   double stopping() const { return stopping_; }

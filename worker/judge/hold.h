@@ -13,7 +13,10 @@ struct Held {
   std::chrono::steady_clock::time_point let_go;
 };
 
-// Stops every process and thread of a candidate (returns once it stands) or lets it go on (returns at once).
-using Hold = std::function<Held(bool held)>;
+// Stops every process and thread of a candidate (returns once it stands) or lets it go on (returns at once). Stopping,
+// also what stands already: the first thread of each of its processes is to run on `processor` of the host alone from
+// then on; kAnyProcessor = on any of them again, kSameProcessor = as it is.
+inline constexpr int kAnyProcessor = -1, kSameProcessor = -2;
+using Hold = std::function<Held(bool held, int processor)>;
 
 }  // namespace grove::judge

@@ -492,12 +492,12 @@ class Judge {
       const std::string kind = body.at("candidate").value("kind", "native");
       EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
       const bool can_hold = body.value("can_hold", false);
-      if (can_hold) settings.hold = [this, &id](bool held) { return HoldStill(id, "candidate", held); };
+      if (can_hold) settings.hold = [this, &id](bool held, int on) { return HoldStill(id, "candidate", held, on); };
       if (body.value("can_watch", false)) settings.watch = [this, &id](bool on) { return Watch(id, on); };
       if (rival) {
         settings.rival = true;
         settings.rival_python = body.at("rival").value("kind", "native") == "python";
-        if (can_hold) settings.hold_rival = [this, &id](bool held) { return HoldStill(id, "rival", held); };
+        if (can_hold) settings.hold_rival = [this, &id](bool held, int on) { return HoldStill(id, "rival", held, on); };
         settings.settle_width = kRivalSettleWidth;
       }
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
@@ -551,8 +551,10 @@ class Judge {
   }
 
   // The worker holds or lets go one of the candidates of evaluation `id`. Only holding is answered.
-  Held HoldStill(const json& id, const char* who, bool held) {
-    Say({{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}});
+  Held HoldStill(const json& id, const char* who, bool held, int processor) {
+    json request{{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}};
+    if (processor != kSameProcessor) request["processor"] = processor;
+    Say(request);
     if (!held) return {true, {}};
     auto received = channel_.Receive(std::chrono::seconds(10));
     if (!received.ok() || received.message.body.value("type", "") != "held") {

@@ -189,6 +189,27 @@ std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
   };
 }
 
+double HostShare(Reference& reference, DeviceOps& ops, const std::vector<Leaf>& inputs, double call_seconds) {
+  constexpr double kEnough = 5e-3;  // seconds of calls in a row
+  constexpr int kMostCalls = 256, kTimes = 3;
+  if (!ops.cuda()) return 0;
+  const std::unique_ptr<Call> call = reference.Prepare(inputs, Mode::kEager);
+  const int calls = static_cast<int>(
+      std::clamp(std::ceil(kEnough / std::max(call_seconds, 1e-6)), 1.0, static_cast<double>(kMostCalls)));
+  call->Run();
+  std::vector<double> shares;
+  for (int i = 0; i < kTimes; ++i) {
+    ops.Synchronize();
+    const auto begin = Clock::now();
+    for (int k = 0; k < calls; ++k) call->Run();
+    const double issued = Since(begin);
+    ops.Synchronize();
+    shares.push_back(issued / Since(begin));
+  }
+  std::sort(shares.begin(), shares.end());
+  return shares[kTimes / 2];
+}
+
 double CandidateSide::AskForNothing() {
   MakeReady({});
   return Run({});

@@ -61,6 +61,13 @@ class Side {
 // For LearnAsking: one run of the reference on a draw of its own, where it is so short that asking counts beside it.
 std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops);
 
+// Share of calls in a row that the host takes to issue them: near 1 where the device waits for it, near 0 where the
+// host waits for the device. A few runs of the reference on these inputs. 0 on a CPU.
+double HostShare(Reference& reference, DeviceOps& ops, const std::vector<Leaf>& inputs, double call_seconds);
+
+// From this share on the host sets the pace.
+inline constexpr double kHostPaced = 0.8;
+
 // The problem's own program, in this process, on the judge's own values.
 class ReferenceSide : public Side {
  public:
@@ -120,6 +127,7 @@ class CandidateSide : public Side {
   double AskingError(const std::vector<double>& empty) const;
   double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
 
+  bool python() const { return python_; }
   int processor() const override { return conversation_.processor(); }
   const Reply& reply() const { return reply_; }  // of the last run; with `outputs` after Collect
   Conversation& conversation() { return conversation_; }

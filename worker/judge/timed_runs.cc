@@ -64,6 +64,8 @@ TimedRun TimedRuns::Other(Side& side, bool rival, const Sets& sets) {
   if (!ops_.cuda() && !rival) wait.emplace();
   // Nothing may stand between a rival's inputs and its run, and what the candidate left may not make them late.
   if (rival) WaitForIdle();
+  std::optional<CommonProcessor::There> there;
+  if (common_ != nullptr && !rival) there.emplace(*common_);
   side.MakeReady(sets);
   if (!rival) WaitForIdle();
   if (wait) wait->Begin();

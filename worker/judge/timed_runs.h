@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "worker/judge/common_processor.h"
 #include "worker/judge/gpu_health.h"
 #include "worker/judge/random.h"
 #include "worker/judge/side.h"
@@ -33,6 +34,8 @@ class TimedRuns {
   TimedRun Other(Side& side, bool rival, const Sets& sets);
   TimedRun Candidate(const Sets& sets);
   TimedRun CandidateUncounted(const Sets& sets);
+  // The reference runs there from now on; null = anywhere.
+  void StandOn(const CommonProcessor* common) { common_ = common; }
 
   // When the last run of each was.
   const GpuHealth::Window& other_window() const { return other_window_; }
@@ -50,6 +53,7 @@ class TimedRuns {
   double quiet_ = 0;  // seconds
   GpuHealth::Window other_window_, candidate_window_;
   int outputs_timed_ = 0;
+  const CommonProcessor* common_ = nullptr;
 };
 
 }  // namespace grove::judge

@@ -141,6 +141,21 @@ void Timing::WarmUp(Series* series) {
   }
 }
 
+// Where the host sets the pace, which processor a side stands on decides: it is the same one for both. Scripts and the
+// reference have such a pace; two native candidates have not.
+void Timing::ShareProcessor() {
+  const bool scripts = candidate_.python() || std::any_of(series_.begin(), series_.end(), [](const Series& series) {
+                         return series.reference != nullptr;
+                       });
+  if (!ops_.cuda() || !scripts || !candidate_.conversation().can_hold() ||
+      HostShare(*problem_.reference, ops_, values_.leaves(0), problem_.reference_seconds) < kHostPaced) {
+    return;
+  }
+  common_.emplace(random_);
+  if (!common_->possible()) return common_.reset();
+  timed_.StandOn(&*common_);
+}
+
 // What a run of the reference costs beyond its calls: nobody cheats here, so its own runs of two lengths say it.
 void Timing::LearnFirst(Series* series) {
   constexpr int kTimes = 9;
@@ -200,6 +215,7 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.unavailable.empty()) entry.Guarded([&] { WarmUp(&entry); });
   }
+  ShareProcessor();
   const double call = ProbeCandidate();
   runs_.calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span_ / call)), 1, Most());
   for (Series& entry : series_) entry.calls = std::min(entry.calls, Most());  // drawing was not known to be long
@@ -268,12 +284,18 @@ void Timing::Run() {
                           .cuda = ops_.cuda(),
                           .held = candidate_.conversation().can_hold(),
                           .repeated = values_.repeated(),
+                          .host_paced = common_.has_value(),
                           .flush_bytes = ops_.flush_bytes(),
                           .slots = slots_,
                           .outputs_verified = sampled_.verified(),
                           .outputs_timed = timed_.outputs_timed(),
                           .reruns = reruns_});
   if (watch_ != nullptr) timing_["device_state"] = health_.State(watch_->Unavailable());
+  if (common_) {
+    candidate_.conversation().StandOn(kAnyProcessor);
+    timed_.StandOn(nullptr);
+    common_.reset();
+  }
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
@@ -307,6 +329,12 @@ bool Timing::Healthy() {
 
 // Both sides on the same new values, one after the other, in random order.
 void Timing::Pair(Series* series) {
+  if (common_ && common_->Next()) {
+    candidate_.conversation().StandOn(common_->now());
+    for (Series& entry : series_) {
+      if (entry.rival != nullptr && entry.unavailable.empty()) entry.rival->conversation().StandOn(common_->now());
+    }
+  }
   const Sets sets = timed_.Pick(std::max(runs_.calls, series->calls));
   values_.Refill(sets);
   ops_.Synchronize();

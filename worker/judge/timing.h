@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "worker/judge/check.h"
+#include "worker/judge/common_processor.h"
 #include "worker/judge/gpu_health.h"
 #include "worker/judge/gpu_watch.h"
 #include "worker/judge/lies.h"
@@ -58,6 +60,7 @@ class Timing {
   void Between(const std::function<void()>& work);
   void MeasureAsking(int count);
   void WarmUp(Series* series);
+  void ShareProcessor();
   void LearnFirst(Series* series);
   double ProbeCandidate();
   void Pair(Series* series);
@@ -87,6 +90,7 @@ class Timing {
   Reckoning reckoning_;
   SampledOutputs sampled_;
   std::vector<Series> series_;
+  std::optional<CommonProcessor> common_;  // where the host sets the pace
 
   std::chrono::steady_clock::time_point begin_;
   std::map<std::string, int> discards_;

@@ -22,6 +22,7 @@ struct TimingFacts {
   double sampling;                             // since the first pair
   const std::map<std::string, int>& discards;  // pairs, by the reason
   bool cuda, held, repeated;                   // the candidate stands between runs; some values came more than once
+  bool host_paced;                             // both sides ran on one processor of the host, in turns
   std::size_t flush_bytes, slots;
   int outputs_verified, outputs_timed, reruns;
 };

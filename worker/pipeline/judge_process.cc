@@ -175,6 +175,10 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       // hears of the moment when it has it held again.
       if (!held) let_go = std::chrono::steady_clock::now();
       const bool done = who != nullptr && who->hold && who->hold(held);
+      if (const auto processor = body.find("processor");
+          done && held && who->stand_on && processor != body.end() && processor->is_number_integer()) {
+        who->stand_on(processor->get<int>());
+      }
       if (held && channel_.Send({{"type", "held"},
                                  {"id", id},
                                  {"ok", done},

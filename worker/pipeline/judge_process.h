@@ -53,8 +53,9 @@ class JudgeProcess {
   struct Contestant {
     bool python = false;
     wire::Channel channel;
-    Hold hold;    // empty = it runs all the time
-    Watch watch;  // of the candidate, where it matters whose work it is
+    Hold hold;                                    // empty = it runs all the time
+    std::function<void(int processor)> stand_on;  // with hold: of the host; negative = any (SandboxedProcess::StandOn)
+    Watch watch;                                  // of the candidate, where it matters whose work it is
   };
 
   // Starts its process, which says hello when it is ready. `python`: it has the interpreter and torch's Python behind

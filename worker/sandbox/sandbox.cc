@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -338,6 +339,17 @@ std::vector<pid_t> SandboxedProcess::Pids() const {
   // Its number may have become another process's meanwhile, and the namespace our own.
   if (Gone(inner_pidfd_)) pids.clear();
   return pids;
+}
+
+void SandboxedProcess::StandOn(int processor) const {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (processor < 0) {
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+  } else if (processor < CPU_SETSIZE) {
+    CPU_SET(processor, &set);
+  }
+  for (const pid_t pid : Pids()) (void)sched_setaffinity(pid, sizeof set, &set);
 }
 
 bool SandboxedProcess::CanHold() const { return host_->cgroups().freezer(); }
