@@ -36,6 +36,18 @@ std::string IndexText(const v1::Mismatch& mismatch) {
   return absl::StrCat("[", absl::StrJoin(mismatch.index(), ", "), "]");
 }
 
+// A profiler's time of the kernel, where a row of calls takes longer (docs/timing.md).
+void AppendAlone(const v1::TimingReport& timing, std::string* out) {
+  constexpr double kTold = 0.01;  // of a call in a row
+  double call = 0;                // of the first baseline that has figures
+  for (const v1::BaselineTiming& baseline : timing.baselines()) {
+    if (call <= 0 && baseline.unavailable().empty()) call = baseline.candidate_median_seconds();
+  }
+  if (timing.alone_seconds() <= 0 || timing.alone_seconds() >= (1 - kTold) * call) return;
+  absl::StrAppend(out, Field("alone", absl::StrCat(FormatSeconds(timing.alone_seconds()), " by itself, of ",
+                                                   FormatSeconds(call), " in a row")));
+}
+
 void AppendTiming(const v1::TimingReport& timing, std::string* out) {
   for (const v1::BaselineTiming& baseline : timing.baselines()) {
     const std::string name = BaselineName(baseline.baseline());
@@ -54,6 +66,7 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
                                     : absl::StrCat(": ", ComparisonName(baseline.comparison()), " at a resolution of ",
                                                    FormatPercent(baseline.resolution())))));
   }
+  AppendAlone(timing, out);
   if (timing.discarded() > 0) {
     std::string reasons = absl::StrJoin(timing.discards(), ", ", [](std::string* s, const v1::DiscardCount& discard) {
       absl::StrAppend(s, discard.count(), " ", OneLine(discard.reason()));

@@ -177,6 +177,11 @@ v1::TimingReport CombineReplicas(const std::vector<v1::TimingReport>& replicas) 
   combined.set_slope_seconds(MedianOf(all, [](const v1::TimingReport& t) { return t.slope_seconds(); }));
   combined.set_claimed_median_seconds(
       MedianOf(all, [](const v1::TimingReport& t) { return t.claimed_median_seconds(); }));
+  std::vector<double> alone;  // of those that know it
+  for (const v1::TimingReport& timing : replicas) {
+    if (timing.alone_seconds() > 0) alone.push_back(timing.alone_seconds());
+  }
+  combined.set_alone_seconds(alone.empty() ? 0 : Median(std::move(alone)));
   if (combined.has_device_state()) *combined.mutable_device_state() = CombineStates(replicas);
   return combined;
 }

@@ -23,6 +23,24 @@ TEST_CASE("A correct evaluation has its speedup with interval, baseline, medians
         "  device     Test CPU (x86-64/avx2), torch 1.13.1\n");
 }
 
+TEST_CASE("What a call takes by itself is told where a row of them takes longer", "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  v1::TimingReport* timing = result.mutable_timing();
+  timing->mutable_baselines(0)->set_candidate_median_seconds(1.13e-5);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  alone "));
+  timing->set_alone_seconds(1.08e-5);
+  CHECK(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()),
+                          " pairs\n  alone      10.8 us by itself, of 11.3 us in a row\n"));
+  timing->set_alone_seconds(1.12e-5);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  alone "));
+  timing->set_alone_seconds(1.3e-5);
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  alone "));
+  // Held against the first baseline that has figures.
+  timing->set_alone_seconds(1.08e-5);
+  timing->mutable_baselines(0)->set_unavailable("torch.compile failed");
+  CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  alone "));
+}
+
 TEST_CASE("Others who held the GPU while it was timed are told, none and unknown ones are not", "[cli]") {
   v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
   CHECK_FALSE(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  others "));

@@ -38,4 +38,21 @@ TEST_CASE("A lie on a quiet machine is one, whatever happened once", "[claims]")
   CHECK(Judge(50e-3, kAllowed, std::vector<double>(9, 400e-6)) == Contradiction::kPlain);
 }
 
+TEST_CASE("What calls by themselves take is told where the clock does not contradict it", "[claims]") {
+  CHECK(Alone({}, 10e-6) == 0);
+  CHECK(Alone({9.6e-6}, 10e-6) == 9.6e-6);
+  // The second half counts.
+  CHECK(Alone({12e-6, 9e-6, 9.5e-6}, 10e-6) == Approx(9.25e-6));
+  CHECK(Alone({3e-6, 3e-6, 3e-6, 9.5e-6, 9.7e-6, 40e-6}, 10e-6) == 9.7e-6);
+  // A row lets calls overlap, or waits between them.
+  CHECK(Alone({4.1e-6}, 10e-6) == 4.1e-6);
+  CHECK(Alone({3.9e-6}, 10e-6) == 0);
+  CHECK(Alone({14.9e-6}, 10e-6) == 14.9e-6);
+  CHECK(Alone({15.1e-6}, 10e-6) == 0);
+  CHECK(Alone({0.48e-3}, 1e-3) == 0);
+  // Of a call that is shorter than a launch a row says little.
+  CHECK(Alone({0.9e-6}, 3.3e-6) == 0.9e-6);
+  CHECK(Alone({0}, 1.5e-6) == 0);
+}
+
 }  // namespace grove::judge

@@ -140,6 +140,7 @@ class Tests:
         assert 1 < timing["calls_per_sample"] <= timing["buffer_sets"], timing
         assert timing["outputs_timed"] >= timing["calls_per_sample"] * first["samples"], timing
         assert timing["cache"] == "CACHE_POLICY_COLD" and "runs of" in timing["method"], timing
+        assert "alone_seconds" not in timing, timing
 
     def test_wrong_value_is_named(self):
         result = self.native(RELU, RELU_BODY + "y[7 * 300 + 5] += 1;")["result"]
@@ -271,6 +272,26 @@ while True:
                 assert answer["type"] == "fail" and "practise" in answer["message"], answer
             finally:
                 candidate.close()
+
+    def test_no_call_is_timed_by_itself_on_a_cpu(self):
+        memory = os.memfd_create("region")
+        os.ftruncate(memory, 4096)
+        native = build_cpp(kernel("return 0;"), self.include, self.folder.name, "alone")
+        candidate = Candidate([f"{self.libexec}/grove-candidate"])
+        try:
+            candidate.channel.send({"type": "program", "kind": "native", "entry": "grove_kernel"},
+                                   [os.open(native, os.O_RDONLY)])
+            assert candidate.ask({"type": "regions", "first": 0, "regions": [{"bytes": 4096}]}, [memory])["type"] == "ok"
+            tensor = {"region": 0, "offset": 0, "dtype": "float32", "shape": [16]}
+            opened = candidate.ask({"type": "open", "slots": [{"inputs": [tensor], "outputs": [dict(tensor, offset=512)]}],
+                                    "params": [], "names": [], "seed": 42})
+            assert opened["type"] == "opened", opened
+            answer = candidate.ask({"type": "run", "slots": [0], "store": "later"})
+            assert answer["type"] == "done" and len(answer["claimed_ns"]) == 1, answer
+            answer = candidate.ask({"type": "run", "slots": [0], "store": "later", "alone": True})
+            assert answer["type"] == "fail" and "on a CPU" in answer["message"], answer
+        finally:
+            candidate.close()
 
     def test_openmp_threads_have_processors_of_their_own_and_others_the_choice(self):
         processors = len(os.sched_getaffinity(0))

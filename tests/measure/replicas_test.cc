@@ -162,6 +162,16 @@ TEST_CASE("Counts are added up, and the device's state is what it was at its ext
   CHECK_FALSE(state.has_foreign_processes());
 }
 
+TEST_CASE("A call by itself takes what it takes in the middle one of those that know it") {
+  std::vector<v1::TimingReport> replicas(4, Replica(0, 0.01));
+  CHECK(CombineReplicas(replicas).alone_seconds() == 0);
+  replicas[1].set_alone_seconds(3e-5);
+  replicas[2].set_alone_seconds(1e-5);
+  CHECK(CombineReplicas(replicas).alone_seconds() == Approx(2e-5));
+  replicas[3].set_alone_seconds(1.1e-5);
+  CHECK(CombineReplicas(replicas).alone_seconds() == Approx(1.1e-5));
+}
+
 TEST_CASE("What one pair of processes lacks of the device's state is said, and what the others have is kept") {
   v1::TimingReport whole = Replica(0, 0.01), ended = whole, none = whole;
   whole.mutable_device_state()->set_sm_clock_mhz_low(1900);

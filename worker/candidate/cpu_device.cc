@@ -53,6 +53,7 @@ class CpuDevice : public Device {
     end_[index] = Now();
     return "";
   }
+  std::string Cover() override { return "no call is timed by itself on a CPU"; }
   std::string Practice() override {
     practice_.resize(kPracticeFloats, 1.0f);
     for (float& value : practice_) value = value * 0.5f + 0.5f;

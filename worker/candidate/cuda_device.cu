@@ -34,6 +34,17 @@ bool Resolve(const char* name, Function* function, std::string* error) {
 // An empty run has an empty kernel, so that what it costs has a launch in it, as the judge's own has.
 __global__ void Empty() {}
 
+// Some tens of launches.
+constexpr unsigned long long kCoverNanoseconds = 100000;
+
+__global__ void Busy(unsigned long long nanoseconds) {
+  unsigned long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do {
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (now - begin < nanoseconds);
+}
+
 // 32 MiB read and written: longer than a launch, so that a row of these is bound by the device, as timed kernels are.
 constexpr std::size_t kPracticeWords = std::size_t{8} << 20;
 
@@ -114,6 +125,11 @@ class CudaDevice : public Device {
     cudaError_t launch = cudaPeekAtLastError();
     if (launch != cudaSuccess) return Text("the kernel's launch", launch);
     return index + 1 == count_ ? Record(end_) : "";
+  }
+  std::string Cover() override {
+    Busy<<<1, 1, 0, stream_>>>(kCoverNanoseconds);
+    cudaError_t status = cudaPeekAtLastError();
+    return status == cudaSuccess ? "" : Text("work before a call", status);
   }
   std::string Practice() override {
     if (practice_ == nullptr) {

@@ -28,6 +28,10 @@ class Device {
   virtual std::string Begin(std::size_t index) = 0;
   virtual std::string End(std::size_t index) = 0;
 
+  // Before Begin: keeps the device busy for longer than it takes to queue a call, which then starts when all of it is
+  // queued. On a GPU alone.
+  virtual std::string Cover() = 0;
+
   // One call of a program of our own, in a kernel's place: some ten microseconds of reading and writing memory. Only
   // before the candidate's program is loaded; EndPractice gives back what it takes.
   virtual std::string Practice() = 0;

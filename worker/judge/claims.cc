@@ -12,6 +12,9 @@ constexpr double kQuietWait = 250e-6;
 // A candidate's runs that say least against it are compared with a usual wait, and its process is woken as often as
 // the judge's thread: so many times that is far beyond chance.
 constexpr double kUsual = 0.75, kTimes = 4;
+// Parts of a call in a row between which one by itself is believed, and seconds: a row of short calls is bound by
+// launching them.
+constexpr double kLeastAlone = 0.5, kLeastAloneOnce = 1e-6, kMostAlone = 1.5;
 
 }  // namespace
 
@@ -24,6 +27,14 @@ double Explained(const std::vector<double>& waits) {
 Contradiction Judge(double missing, double allowed, const std::vector<double>& waits) {
   if (!(missing > allowed)) return Contradiction::kNone;
   return missing > allowed + Explained(waits) ? Contradiction::kPlain : Contradiction::kUnsure;
+}
+
+double Alone(const std::vector<double>& claims, double call) {
+  // The first ones find the caches as the flush left them, with nothing to be written back.
+  const auto half = static_cast<std::ptrdiff_t>(claims.size() / 2);
+  if (claims.empty()) return 0;
+  const double alone = Median({claims.begin() + half, claims.end()});
+  return alone >= kLeastAlone * call - kLeastAloneOnce && alone <= kMostAlone * call ? alone : 0;
 }
 
 std::string Busy(const std::vector<double>& waits) {

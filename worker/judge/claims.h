@@ -21,6 +21,10 @@ double Explained(const std::vector<double>& waits);
 // `missing`: seconds that are on the judge's clock and in no claim; `allowed`: of them, on a quiet machine.
 Contradiction Judge(double missing, double allowed, const std::vector<double>& waits);
 
+// What one call takes by itself, by claims for calls one after the other, or 0: where there are none, or where they
+// contradict `call`, the judge's own time of one in a row. Seconds.
+double Alone(const std::vector<double>& claims, double call);
+
 // For the reason of an UNMEASURABLE: the machine is at fault only where the judge's own thread has waited.
 std::string Busy(const std::vector<double>& waits);
 

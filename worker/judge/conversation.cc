@@ -284,6 +284,14 @@ Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t 
   return reply;
 }
 
+std::vector<double> Conversation::RunAlone(const std::vector<std::size_t>& slots) {
+  json body;
+  Took(Ask({{"type", "run"}, {"slots", slots}, {"store", "later"}, {"alone", true}}, slots.size(), nullptr, &body));
+  Reply reply;
+  TakeClaims(body, slots.size(), &reply);
+  return reply.claims;
+}
+
 Reply Conversation::Store(const std::vector<std::size_t>& slots) {
   const json request{{"type", "store"}, {"slots", slots}};
   json body;

@@ -66,6 +66,9 @@ class Conversation {
                   const nlohmann::json& results = nlohmann::json::array());
   // Storing them there, in a request as long as one for so many slots. Seconds.
   double PractiseStoring(std::size_t like);
+  // A native candidate on a GPU runs each of these slots by itself and says how long it took (docs/protocol.md). Its
+  // claims: one for each, or one where it does as it does in other runs.
+  std::vector<double> RunAlone(const std::vector<std::size_t>& slots);
   // A Python candidate copies what the last timed run returned for these slots to their outputs, and lets go of the
   // rest. The reply has `outputs` (of the last slot) and `wall`.
   Reply Store(const std::vector<std::size_t>& slots);

@@ -167,6 +167,12 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   return reply_.wall;
 }
 
+std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets) {
+  Prepare(sets);
+  MakeReady(sets);
+  return conversation_.RunAlone(sets);
+}
+
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
   // What a process asked of the kernel goes on after its answer, until it stands.

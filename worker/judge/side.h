@@ -107,6 +107,9 @@ class CandidateSide : public Side {
       : Side(ops, warm), conversation_(conversation), arena_(arena), values_(values), python_(python) {}
   void Prepare(const std::vector<std::size_t>& sets) override;
   double Run(const std::vector<std::size_t>& sets) override;
+  // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
+  // claims that each took. Seconds. Its outputs are nobody's.
+  std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
   // A Python candidate copies its outputs now. May take no longer for it than such copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
 

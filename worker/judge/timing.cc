@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "worker/judge/claims.h"
 #include "worker/judge/run_size.h"
 #include "worker/judge/statistics.h"
 
@@ -17,6 +18,7 @@ namespace grove::judge {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using nlohmann::json;
 
 constexpr std::size_t kRecent = 31;
 constexpr int kShortEvery = 3;       // pairs to one shorter run
@@ -25,6 +27,8 @@ constexpr double kElsewhere = 0.05;  // seconds for draws of other distributions
 constexpr std::chrono::milliseconds kWatchPeriod{5};
 constexpr double kLongest = 20;  // times max_time, for min_samples
 constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has
+// Calls by themselves, and seconds for all of them: of what each takes besides, most is the work that covers it.
+constexpr double kAloneLeast = 3, kAloneCalls = 48, kAloneMost = 50e-3, kAloneEach = 200e-6;
 constexpr int kMaxReruns = 1;
 constexpr std::chrono::milliseconds kCoolDown{500};
 
@@ -274,31 +278,54 @@ void Timing::Run() {
   if (const auto lie = lies.InClaims(asking)) Cheated(*lie);
   if (const auto lie = lies.InAsking(asking)) Cheated(*lie);
   runs_.apart = lies.apart();
-  timing_ = ReportTiming({.settings = settings_,
-                          .series = series_,
-                          .runs = runs_,
-                          .reckoning = reckoning_,
-                          .asking = asking,
-                          .sampling = Since(begin_),
-                          .discards = discards_,
-                          .cuda = ops_.cuda(),
-                          .held = candidate_.conversation().can_hold(),
-                          .repeated = values_.repeated(),
-                          .host_paced = common_.has_value(),
-                          .flush_bytes = ops_.flush_bytes(),
-                          .slots = slots_,
-                          .outputs_verified = sampled_.verified(),
-                          .outputs_timed = timed_.outputs_timed(),
-                          .reruns = reruns_});
-  if (watch_ != nullptr) timing_["device_state"] = health_.State(watch_->Unavailable());
+  json report = ReportTiming({.settings = settings_,
+                              .series = series_,
+                              .runs = runs_,
+                              .reckoning = reckoning_,
+                              .asking = asking,
+                              .sampling = Since(begin_),
+                              .discards = discards_,
+                              .cuda = ops_.cuda(),
+                              .held = candidate_.conversation().can_hold(),
+                              .repeated = values_.repeated(),
+                              .host_paced = common_.has_value(),
+                              .flush_bytes = ops_.flush_bytes(),
+                              .slots = slots_,
+                              .outputs_verified = sampled_.verified(),
+                              .outputs_timed = timed_.outputs_timed(),
+                              .reruns = reruns_});
+  if (watch_ != nullptr) report["device_state"] = health_.State(watch_->Unavailable());
   if (common_) {
     candidate_.conversation().StandOn(kAnyProcessor);
     timed_.StandOn(nullptr);
     common_.reset();
   }
+  if (const double alone = MeasureAlone(report); alone > 0) report["alone_seconds"] = alone;
+  timing_ = std::move(report);
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
+}
+
+// What a call takes by itself, as a profiler has it: a row of calls waits for memory besides. By the candidate's
+// claims, so that it decides nothing. 0: not known.
+double Timing::MeasureAlone(const json& report) {
+  if (!ops_.cuda() || candidate_.python()) return 0;
+  double call = 0;  // of the first baseline that has figures
+  for (const json& item : report["baselines"]) {
+    if (call <= 0) call = item.value("candidate_median_seconds", 0.0);
+  }
+  if (!(call > 0)) return 0;
+  const double fit = std::clamp(kAloneMost / (call + kAloneEach), kAloneLeast, kAloneCalls);
+  // As in other runs that are made besides: few draws, where these take long.
+  const double wanted = values_.drawing() > 0 ? kAloneLeast : fit;
+  const std::size_t calls = std::min(static_cast<std::size_t>(wanted), Most());
+  // Nobody is to run into a limit for it.
+  if (static_cast<double>(calls) * call > candidate_.conversation().Left() / 2) return 0;
+  const Sets sets = timed_.Pick(calls);
+  values_.Refill(sets);
+  const std::vector<double> claims = candidate_.RunAlone(sets);
+  return claims.size() == sets.size() ? Alone(claims, call) : 0;
 }
 
 // A candidate that was slow while it was probed would get short runs, beside which asking is long. True when everything

@@ -67,6 +67,7 @@ class Timing {
   void ShortRun();
   // A run like all others but for one set, whose values are the next of `elsewhere_`.
   void RunElsewhere();
+  double MeasureAlone(const nlohmann::json& report);
   bool Settled() const;
   bool Longer();
   bool Healthy();
