@@ -490,6 +490,21 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         whole = LOOP + "for (long i = 0; i < r; ++i) { float t = 0; for (long j = 0; j < c; ++j) t += x[i * c + j]; y[i] = t / c; }"
         assert self.native(mean, whole)["result"]["verdict"] == "VERDICT_CORRECT"
 
+    def test_where_the_reference_bears_no_large_values_others_are_found(self):
+        # Times 128 and beside 1000 these are infinite, or integers cannot hold them.
+        for problem, honest, wrong, on in (
+                (model("        return torch.exp(2 * a[0].abs())", "[torch.rand(64, 300)]"), "y[i] = expf(2 * fabsf(x[i]));", "y[i] = expf(2 * x[i]);", "times 16, signs at random"),
+                (model("        return (a[0].abs() * 255).to(torch.uint8)", "[torch.rand(64, 300)]"), "((uint8_t*)args->outputs[0].data)[i] = (uint8_t)(int)(fabsf(x[i]) * 255);",
+                 "((uint8_t*)args->outputs[0].data)[i] = (uint8_t)(int)(x[i] * 255);", "(signs at random)"),
+                (model("        return a[0].exp() * a[1].relu()", "[torch.randn(64, 300), torch.rand(64, 300) - 1e-5]"),
+                 "float b = ((const float*)args->inputs[1].data)[i]; y[i] = expf(x[i]) * (b > 0 ? b : 0);", "float b = ((const float*)args->inputs[1].data)[i]; y[i] = expf(x[i]) * (b < 90 ? (b > 0 ? b : 0) : 90);", "one input alone times 128"),
+                (model("        return a[0].cumprod(dim=1)", "[torch.rand(64, 300)]"), "y[i] = i % 300 ? y[i - 1] * x[i] : x[i];",
+                 "y[i] = i % 300 < 250 ? i % 300 ? y[i - 1] * x[i] : x[i] : 0;", "x * 0.01 + 1")):
+            loop = "for (long i = 0; i < 64 * 300; ++i) { %s }"
+            assert self.native(problem, loop % honest)["result"]["verdict"] == "VERDICT_CORRECT", honest
+            result = self.native(problem, loop % wrong)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and on in result["reason"], result
+
     def test_values_with_a_meaning_stay_as_they_are(self):
         # A triangle stays one, a symmetric matrix too, labels and probabilities are not touched.
         triangle = model("        return torch.tril(a[0] @ a[1])", "[torch.tril(torch.rand(64, 64)), torch.tril(torch.rand(64, 64))]")

@@ -13,8 +13,10 @@ namespace grove::judge {
 namespace {
 
 constexpr double kScale = 128;           // softmax and its like overflow without their maximum taken off
+constexpr double kLessScale = 16;        // exponentials bear that of uniform and normal values
 constexpr double kShift = 1000;          // as the CRFM authors' second LayerNorm: x * 0.1 + 1000
 constexpr double kShrink = 0.1;          // of the same
+constexpr double kNearOne = 0.01;        // of values whose product stays finite: x * 0.01 + 1
 constexpr double kOutlier = 1000;        // times an element
 constexpr double kMostOutlier = 0x1p17;  // in long sums
 constexpr double kOutlierShare = 1e-3;   // of the elements
@@ -23,7 +25,15 @@ constexpr std::int64_t kLarge = 1 << 14;
 constexpr double kDense = 1.0 / 8;       // of a sparse input that is not zero, at most
 constexpr double kPerReduction = 128;    // elements that are not zero in one reduction, about
 constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
-constexpr double kHeld = 16;             // spacings of the type that must fit into the spread of shifted values
+// Forms of SCALED.
+constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
+              kSmall = kAlone + kMostAlone;
+constexpr double kHeld = 16;  // spacings of the type that must fit into the spread of shifted values
+
+bool RandomSigns(int form) { return form == kSigns || form == kLess || form == kSignsAlone; }
+double ScaleOf(int form) {
+  return form == kSmall ? 1 / kScale : form == kLess ? kLessScale : form == kSignsAlone ? 1 : kScale;
+}
 
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
 
@@ -157,7 +167,22 @@ Distribution ParseDistribution(const std::string& name) {
 }
 
 int Forms(Distribution distribution) {
-  return distribution == Distribution::kScaled ? 3 : distribution == Distribution::kOutliers ? 2 : 1;
+  switch (distribution) {
+    case Distribution::kScaled:
+      return kSmall + 1;
+    case Distribution::kShifted:
+    case Distribution::kOutliers:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+bool Needless(Distribution distribution, int form, int borne) {
+  if (distribution == Distribution::kShifted) return form > 0 && borne >= 0;
+  // (Small values find what large ones hide: a constant that is added.)
+  if (distribution != Distribution::kScaled || form == kSmall) return false;
+  return borne >= 0 && (borne < kLess || form == kSignsAlone);
 }
 
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random,
@@ -166,8 +191,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   const bool lean = distribution == Distribution::kGiven;
   if (lean && form != kLeaning) return result;
   const std::vector<Leaf> given = *leaves;
-  int changed = 0, floating = 0;
+  int changed = 0, floating = 0, changeable = 0;
   bool one_sign = false;
+  const bool alone = distribution == Distribution::kScaled && form >= kAlone && form < kSmall;
   for (std::size_t i = 0; i < leaves->size(); ++i) {
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !Fractions(leaf.tensor)) continue;
@@ -185,22 +211,25 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       copied = true;
     }
     if (copied) continue;
+    ++changeable;
+    if (alone && changeable - 1 != form - kAlone) continue;
     at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
     at::Tensor made;
     switch (distribution) {
       case Distribution::kScaled: {
-        made = value * (form == 2 ? 1 / kScale : kScale);
+        made = value * ScaleOf(form);
         const bool positive = !value.is_complex() && (True(value.ge(0).all()) || True(value.le(0).all()));
         one_sign = one_sign || positive;
-        if (form == 0 && positive) made = at::where(Uniform(value, generator).lt(0.5), made, -made);
+        if (RandomSigns(form) && positive) made = at::where(Uniform(value, generator).lt(0.5), made, -made);
         break;
       }
       case Distribution::kShifted: {
         const at::Tensor wide = value.is_complex() ? value.to(at::kComplexDouble) : value.to(at::kDouble);
-        made = (wide * kShrink + kShift).to(value.scalar_type());
-        const double spread = kShrink * wide.std(/*unbiased=*/false).item<double>();
-        if (spread < kHeld * kShift * Spacing(type)) {
-          result.skipped = "the inputs' type cannot hold their variation beside 1000";
+        const double shrink = form == 0 ? kShrink : kNearOne, shift = form == 0 ? kShift : 1;
+        made = (wide * shrink + shift).to(value.scalar_type());
+        const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
+        if (spread < kHeld * shift * Spacing(type)) {
+          result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : "tried already";
           return result;
         }
         break;
@@ -241,7 +270,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     leaf.tensor = WithStrides(made, given[i].tensor.strides());
     ++changed;
   }
-  if (changed == 0 && distribution == Distribution::kOutliers && form == 1) {
+  // (Of one input there is no other that could stay.)
+  if ((changed == 0 && distribution == Distribution::kOutliers && form == 1) || (alone && changeable < 2) ||
+      (alone && changed == 0 && changeable > 0)) {
     result.skipped = "tried already";
     return result;
   }
@@ -253,17 +284,21 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   }
   switch (distribution) {
     case Distribution::kScaled:
-      if (form == 0 && !one_sign) {
-        result.how = "times 128";
-      } else if (form == 1 && !one_sign) {
-        result.skipped = "tried already";  // the same as form 0
+      if ((form == kAsTheyAre || form == kSignsAlone) && !one_sign) {
+        result.skipped = "tried already";  // the same as with signs at random
+      } else if (form == kSmall) {
+        result.how = "divided by 128";
       } else {
-        result.how = form == 0 ? "times 128, signs at random" : form == 1 ? "times 128" : "divided by 128";
+        result.how = alone ? "one input alone times 128" : form == kLess ? "times 16" : "times 128";
+        if (form == kSignsAlone) {
+          result.how = "signs at random";
+        } else if (one_sign && RandomSigns(form)) {
+          result.how += ", signs at random";
+        }
       }
-      if (form == 2) result.how = "divided by 128";
       break;
     case Distribution::kShifted:
-      result.how = "x * 0.1 + 1000";
+      result.how = form == 0 ? "x * 0.1 + 1000" : "x * 0.01 + 1";
       break;
     case Distribution::kSparse:
       result.how = "most elements zero";

@@ -17,9 +17,14 @@ enum class Distribution { kGiven, kScaled, kShifted, kSparse, kOutliers };
 const char* EnumName(Distribution distribution);
 Distribution ParseDistribution(const std::string& name);
 
-// SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; small.
-// OUTLIERS has two: one element in a thousand; a few in all.
+// SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; where the
+// reference bears neither (an exponential), less large with such signs, or these alone, and one input alone large;
+// small. SHIFTED has two: far from zero, and near one to fall back to. OUTLIERS has two: one element in a thousand; a
+// few in all.
 int Forms(Distribution distribution);
+// Whether such values need not be made: they are to fall back to where others are not borne. `borne` is the first form
+// of the distribution that was, or -1.
+bool Needless(Distribution distribution, int form, int borne);
 // GIVEN has one beside the values as they are: each is moved by less than 2^-10 of itself (float64: 2^-23), to where
 // rounding it to half precision or TF32 (to float32) makes it smaller, by some 0.44 of their spacing. Over a long sum
 // such errors add up; those of values as drawn average out.

@@ -19,6 +19,7 @@ GROVE_KERNEL(args) {
     if (!y[i]) continue;
     for (int l = k + 1; l < 60; ++l) {
       const int j = o[l];
+      if (s[j] == s[i]) continue;
       const float w = std::min(b[i * 4 + 2], b[j * 4 + 2]) - std::max(b[i * 4], b[j * 4]);
       const float h = std::min(b[i * 4 + 3], b[j * 4 + 3]) - std::max(b[i * 4 + 1], b[j * 4 + 1]);
       if (w > 0 && h > 0 && w * h > 0.3f * (area(i) + area(j) - w * h)) y[j] = 0;
