@@ -505,6 +505,22 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
             result = self.native(problem, loop % wrong)["result"]
             assert result["verdict"] == "VERDICT_WRONG" and on in result["reason"], result
 
+    def test_beside_indices_other_outputs_are_judged_on_every_distribution(self):
+        # A loss beside a count of hits, a softmax beside what it chose, and keys whose signs the problem never shows.
+        loss = model("        hits = (a[0].argmax(dim=1) == a[1]).sum()\n        return torch.nn.functional.cross_entropy(a[0], a[1]), hits", "[torch.randn(256, 64), torch.randint(0, 64, (256,))]")
+        body = """const long* label = (const long*)args->inputs[1].data; double t = 0; long hits = 0;
+for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = std::max_element(p, p + 64) - p; float s = 0; for (long j = 0; j < 64; ++j) s += expf(p[j] - %s); t += logf(s) + %s - p[label[r]]; hits += most == label[r]; }
+*y = t / 256; *(long*)args->outputs[1].data = hits;"""
+        largest = model("        return torch.argmax(a[0].abs(), dim=1)", "[torch.rand(64, 300)]")
+        place = "for (long r = 0; r < 64; ++r) { long b = 0; for (long j = 1; j < 300; ++j) if (%s(x[r * 300 + j]) > %s(x[r * 300 + b])) b = j; ((long*)args->outputs[0].data)[r] = b; }"
+        counts = model("        return torch.bincount((a[0] * 64).long().clamp(0, 63), minlength=64)", "[torch.rand(20000)]")
+        count = "long* c = (long*)args->outputs[0].data; for (int i = 0; i < 64; ++i) c[i] = 0; for (long i = 0; i < 20000; ++i) { long b = (long)(x[i] * 64); %s ++c[b & 63]; }"
+        for problem, honest, wrong in ((loss, body % ("p[most]", "p[most]"), body % ("0", "0")), (largest, place % ("fabsf", "fabsf"), place % ("", "")),
+                                       (counts, count % "b = b < 0 ? 0 : b > 63 ? 63 : b;", count % "")):
+            assert self.native(problem, honest)["result"]["verdict"] == "VERDICT_CORRECT", honest
+            result = self.native(problem, wrong)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "right on all 5 draws" in result["reason"], result
+
     def test_values_with_a_meaning_stay_as_they_are(self):
         # A triangle stays one, a symmetric matrix too, labels and probabilities are not touched.
         triangle = model("        return torch.tril(a[0] @ a[1])", "[torch.tril(torch.rand(64, 64)), torch.tril(torch.rand(64, 64))]")

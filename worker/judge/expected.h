@@ -28,6 +28,8 @@ struct Expected {
     int turns = 0;
   };
   std::vector<Turned> turned;
+  std::vector<bool> left_out;  // outputs of which these values say nothing; empty where they say something of all
+  bool LeftOut(std::size_t output) const { return output < left_out.size() && left_out[output]; }
 };
 
 // What output `i` is compared by. `got` may be undefined; `noise`: of other draws; `jumps`: Expected::jumps of it, or

@@ -88,20 +88,16 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
     drawn.skipped =
         "such values cannot be made: " + (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
-  // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero.
-  // Shifted ones make differences that are those of rounding, of one sign for a whole column, which no nudge of
-  // inputs shows.
-  if (drawn.skipped.empty() && distribution != Distribution::kGiven && Indices(slot)) {
-    drawn.skipped =
-        "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
-  }
   if (drawn.skipped.empty()) {
     try {
       drawn.expected = expecting_.Compute(drawn.leaves, true, true);
       slot.MustFit(drawn.expected.plain);
-      drawn.skipped = MakesNoIntegers(drawn.leaves)
-                          ? "the reference makes integers of numbers there that these cannot hold"
-                          : Unusable(drawn, rules);
+      if (MakesNoIntegers(drawn.leaves)) {
+        drawn.skipped = "the reference makes integers of numbers there that these cannot hold";
+      } else {
+        LeaveOutIndices(slot, &drawn);
+        if (drawn.skipped.empty()) drawn.skipped = Unusable(drawn, rules);
+      }
     } catch (const std::exception& error) {
       if (AssertFailed(ops_, error)) throw;
       drawn.skipped = "the reference refuses such inputs: " +
@@ -134,15 +130,39 @@ std::optional<std::pair<Distribution, int>> OtherDraws::TakeKept() {
   return taken;
 }
 
-// Positions or counts with which arithmetic has to do.
-bool OtherDraws::Indices(const Slot& slot) const {
-  for (std::size_t i = 0; i < slot.out.places.size(); ++i) {
+// Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero. Shifted
+// ones make differences that are those of rounding, of one sign for a whole column, which no nudge of inputs shows. Of
+// such positions and counts nothing is said; of the other outputs there is.
+void OtherDraws::LeaveOutIndices(const Slot& slot, OtherDraw* drawn) {
+  if (drawn->distribution == Distribution::kGiven) return;
+  std::vector<bool> left_out(slot.out.places.size(), false);
+  for (std::size_t i = 0; i < left_out.size(); ++i) {
     const wire::DType& type = slot.out.places[i].type;
-    if (type.kind == wire::DTypeKind::kInt && type.bits >= 32 && problem_.ExactnessOf(i) != Exactness::kExact) {
-      return true;
-    }
+    left_out[i] = type.kind == wire::DTypeKind::kInt && type.bits >= 32 &&
+                  problem_.ExactnessOf(i) != Exactness::kExact && !Parted(i, *drawn);
   }
-  return false;
+  if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
+    drawn->skipped =
+        "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
+  }
+  drawn->expected.left_out = std::move(left_out);
+}
+
+// Whether positions that are chosen among the inputs' own values, or counts, are as certain there as where the problem
+// draws them: a factor for all, or for a few, makes no values equal that were not.
+bool OtherDraws::Parted(std::size_t output, const OtherDraw& drawn) {
+  if (drawn.distribution != Distribution::kScaled && drawn.distribution != Distribution::kOutliers) return false;
+  if (problem_.exactness.empty()) return false;
+  if (problem_.ExactnessOf(output) != Exactness::kChosen) return !problem_.chooses;
+  for (const Reached::Order order : {Reached::kFirst, Reached::kLast}) {  // what a clamp made equal
+    const Choosing choosing(order);
+    const auto call = reference_.Prepare(drawn.leaves, Mode::kEager);
+    call->Run();
+    if (!choosing.had_choice()) return true;
+    const std::vector<at::Tensor> outputs = call->Outputs();
+    if (output >= outputs.size() || !outputs[output].equal(drawn.expected.plain[output])) return false;
+  }
+  return true;
 }
 
 // What a processor makes of a number that an integer cannot hold is its own affair.
@@ -192,6 +212,7 @@ std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
                : "";
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
+    if (expected.LeftOut(i)) continue;
     const bool exact = !Fractions(expected.plain[i]);
     const Comparison own = CompareTensors(
         Measured(problem_, i, expected.plain[i], expected, {}, i < expected.jumps.size() ? expected.jumps[i] : 0),

@@ -61,7 +61,8 @@ class OtherDraws {
 
  private:
   bool LongSums() const;
-  bool Indices(const Slot& slot) const;
+  void LeaveOutIndices(const Slot& slot, OtherDraw* drawn);
+  bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
   // cannot hold; gives other fractions where equal keys are put in another order.
   bool MakesNoIntegers(const std::vector<Leaf>& leaves);

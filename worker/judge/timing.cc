@@ -21,9 +21,9 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 constexpr std::size_t kRecent = 31;
-constexpr int kShortEvery = 3;       // pairs to one shorter run
-constexpr int kBetween = 2;          // pairs to one moment between them, on average
-constexpr double kElsewhere = 0.05;  // seconds for draws of other distributions, beyond the least
+constexpr int kShortEvery = 3;      // pairs to one shorter run
+constexpr int kBetween = 2;         // pairs to one moment between them, on average
+constexpr double kElsewhere = 0.2;  // seconds for draws of other distributions, beyond the least
 constexpr std::chrono::milliseconds kWatchPeriod{5};
 constexpr double kLongest = 20;  // times max_time, for min_samples
 constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has

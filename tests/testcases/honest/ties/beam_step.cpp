@@ -16,9 +16,11 @@ GROVE_KERNEL(args) {
   for (int r = 0; r < 12; ++r) {
     std::vector<std::pair<float, int>> all;
     for (int k = 0; k < 4; ++k) {
+      const float* row = x + (r * 4 + k) * 50;
+      const double most = *std::max_element(row, row + 50);
       double sum = 0;
-      for (int c = 0; c < 50; ++c) sum += std::exp(static_cast<double>(x[(r * 4 + k) * 50 + c]));
-      const auto shift = static_cast<float>(s[r * 4 + k] - std::log(sum));
+      for (int c = 0; c < 50; ++c) sum += std::exp(row[c] - most);
+      const auto shift = static_cast<float>(s[r * 4 + k] - most - std::log(sum));
       for (int c = 0; c < 50; ++c) all.push_back({-(x[(r * 4 + k) * 50 + c] + shift), k * 50 + c});
     }
     std::partial_sort(all.begin(), all.begin() + 4, all.end());
