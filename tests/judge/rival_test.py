@@ -196,6 +196,14 @@ class Rivals(unittest.TestCase):
         result = self.failed("if (calls > 60) return 0;", "VERDICT_WRONG")
         self.assertNotIn("speedup", self.against(result))
 
+    def test_who_is_right_on_given_values_alone_when_timed_is_wrong_on_either_side(self):
+        # The check has a call for each draw and distribution; this comes later.
+        bounded = "if (calls > 60) { for (int64_t i = 0; i < n; ++i) y[i] = 2 * (x[i] > 30 ? 30 : x[i]); return 0; }"
+        result = self.failed(bounded, "VERDICT_WRONG")
+        self.assertIn("between timed runs", result["rival"]["reason"])
+        answer, _ = self.compare(self.kernel(40, bounded), self.kernel(40))
+        self.assertEqual(answer["result"]["verdict"], "VERDICT_WRONG", answer["result"])
+
     def test_the_candidate_is_judged_first(self):
         answer, _ = self.compare(self.kernel(40, "return 0;"), self.kernel(40))
         self.assertEqual(answer["result"]["verdict"], "VERDICT_WRONG")

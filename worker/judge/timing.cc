@@ -90,16 +90,34 @@ void Timing::RunElsewhere() {
   const OtherDraw drawn = std::move(elsewhere_.back());
   elsewhere_.pop_back();
   been_elsewhere_ = true;
-  const Sets sets = timed_.Pick(runs_.calls);
-  const std::size_t set = sets[random_.Below(sets.size())];
+  std::size_t most = runs_.calls, least = runs_.calls;
+  for (const Series& entry : series_) {
+    if (entry.rival == nullptr) continue;
+    most = std::max(most, entry.calls);
+    least = std::min(least, entry.calls);
+  }
+  const Sets sets = timed_.Pick(most);
+  const auto some = [&sets](std::size_t count) {
+    return Sets(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  const std::size_t set = sets[random_.Below(least)];
   values_.Refill(sets);
   for (std::size_t i = 0; i < drawn.leaves.size(); ++i) {
     const Leaf& leaf = values_.leaves(set)[i];
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
-  timed_.CandidateUncounted(sets);
+  timed_.CandidateUncounted(some(runs_.calls));
   check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),
                      drawn);
+  for (Series& entry : series_) {
+    if (entry.rival == nullptr || !entry.unavailable.empty()) continue;
+    entry.Guarded([&] {
+      CandidateSide& rival = *entry.rival;
+      timed_.Other(rival, /*rival=*/true, some(entry.calls));
+      entry.rival_check->VerifyAgain(rival.conversation(), &rival.arena(), &rival.arena().at(set), rival.reply(),
+                                     drawn);
+    });
+  }
 }
 
 // What is no timed run, at a moment that nobody can know.
@@ -203,9 +221,7 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
-  // Not between the runs of two candidates, whose difference may be small.
-  for (const auto begin = Clock::now();
-       !has_rival_ && (elsewhere_.size() < check_.LeastAgain() || Since(begin) < kElsewhere);) {
+  for (const auto begin = Clock::now(); elsewhere_.size() < check_.LeastAgain() || Since(begin) < kElsewhere;) {
     std::optional<OtherDraw> drawn = check_.DrawAgain(&candidate_.arena().at(0));
     if (!drawn) break;
     elsewhere_.push_back(*std::move(drawn));
@@ -256,7 +272,9 @@ void Timing::Run() {
     if (pairs_ % kShortEvery == 0) ShortRun();
     MeasureAsking(1);
     if (between_ && random_.Below(kBetween) == 0) Between(between_);
-    if (!elsewhere_.empty() && (been_elsewhere_ ? random_.Below(kBetween) == 0 : pairs_ >= first_elsewhere_)) {
+    // Not between the runs of two candidates, whose difference may be small: behind them all.
+    if (!has_rival_ && !elsewhere_.empty() &&
+        (been_elsewhere_ ? random_.Below(kBetween) == 0 : pairs_ >= first_elsewhere_)) {
       Between([this] { RunElsewhere(); });
     }
     if (Longer()) continue;
