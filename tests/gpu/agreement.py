@@ -217,7 +217,7 @@ def main():
                for mine, other in ((seconds, row), (seconds, ncu_row), (single or seconds, alone),
                                    (single or seconds, flushed))]
         allowed = 0.02 if alone >= 50e-6 else 0.05 if alone >= 5e-6 else float("inf")
-        verdict = "" if abs(off[2]) <= allowed else "  OUTSIDE"
+        verdict = "" if abs(off[2]) <= allowed and abs(off[0]) <= 0.05 else "  OUTSIDE"
         bad += verdict != ""
         columns = " | ".join(f"{other * 1e6:9.3f} {part * 100:6.2f}%"
                              for other, part in zip((row, ncu_row, alone, flushed), off))

@@ -133,6 +133,7 @@ class CudaDevice : public Device {
   }
   std::string Practice() override {
     if (practice_ == nullptr) {
+      Busy<<<1, 1, 0, stream_>>>(0);  // its code is loaded while nobody else's is: later there may be no memory for it
       if (cudaMalloc(&practice_, kPracticeWords * sizeof(float)) != cudaSuccess) {
         // A problem that fills the device takes so long that what asking costs does not count.
         cudaGetLastError();

@@ -1,5 +1,7 @@
 #include "worker/judge/common_processor.h"
 
+#include <pthread.h>
+
 namespace grove::judge {
 namespace {
 
@@ -15,6 +17,11 @@ CommonProcessor::CommonProcessor(Random& random) : random_(random) {
     if (CPU_ISSET(processor, &all_)) processors_.push_back(processor);
   }
   others_ = all_;
+  // Threads that are made meanwhile are not bound to where their maker stands.
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  if (::pthread_attr_setaffinity_np(&attributes, sizeof all_, &all_) == 0) ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
 }
 
 CommonProcessor::~CommonProcessor() {
@@ -33,12 +40,15 @@ bool CommonProcessor::Next() {
 }
 
 CommonProcessor::There::There(const CommonProcessor& common) : common_(common) {
+  if (common_.now_ < 0) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(common.now_, &one);
   StandIn(one);
 }
 
-CommonProcessor::There::~There() { StandIn(common_.others_); }
+CommonProcessor::There::~There() {
+  if (common_.now_ >= 0) StandIn(common_.others_);
+}
 
 }  // namespace grove::judge

@@ -15,7 +15,7 @@
 namespace grove::judge {
 
 // The processor that both sides have in common, drawn anew from time to time, so that none decides. The calling thread
-// keeps off it, while it waits for the other side, but for StandThere. Destroyed by the thread that made it, which then
+// keeps off it, while it waits for the other side, but for There. Destroyed by the thread that made it, which then
 // may stand where it might before.
 class CommonProcessor {
  public:
@@ -43,7 +43,7 @@ class CommonProcessor {
 
  private:
   static constexpr std::size_t kLeast = 4;
-  static constexpr int kStay = 4;  // pairs
+  static constexpr int kStay = 2;  // pairs: a block of the interval's (samples.h)
 
   Random& random_;
   cpu_set_t all_, others_;  // that the thread might use; those without now_

@@ -161,12 +161,15 @@ void Conversation::Send(const json& body, std::span<const int> fds) {
 
 void Conversation::HoldStill() {
   if (!hold_ || held_) return;
-  const Held held = hold_(true, kSameProcessor);
-  if (!held.ok) {
-    throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
-  }
+  const Held held = MustHold(kSameProcessor);
   held_ = true;
   let_go_ = held.let_go;
+}
+
+Held Conversation::MustHold(int processor) {
+  const Held held = hold_(true, processor);
+  if (held.ok) return held;
+  throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
 }
 
 void Conversation::LetGo() {
@@ -174,12 +177,11 @@ void Conversation::LetGo() {
   held_ = false;
 }
 
-void Conversation::StandOn(int processor) {
-  if (!held_) return;
-  if (!hold_(true, processor).ok) {
-    throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
-  }
-  if (processor >= 0) processor_ = processor;
+bool Conversation::StandOn(int processor) {
+  if (!held_) return false;
+  const bool placed = MustHold(processor).placed;
+  if (placed && processor >= 0) processor_ = processor;
+  return placed;
 }
 
 void Conversation::HoldBetweenRuns(bool on) {

@@ -80,8 +80,9 @@ class Conversation {
   // From now on (until `false`) the candidate stands still whenever it is not asked to run: nothing can be computed
   // ahead of the question, finished after the answer, or be in the reference's way.
   void HoldBetweenRuns(bool on);
-  // Held: from its next run on it stands on this processor of the host (kAnyProcessor: on any). Not timed.
-  void StandOn(int processor);
+  // While it is held: from its next run on it stands on this processor of the host (kAnyProcessor: on any). Whether it
+  // does.
+  bool StandOn(int processor);
   bool can_hold() const { return static_cast<bool>(hold_); }
   // Seconds that it took to stand still after the last timed run. The kernel finishes what a process has asked of it.
   double stopping() const { return stopping_; }
@@ -106,6 +107,7 @@ class Conversation {
   // Seconds of a span in which the candidate was let go, once it is held again where it is to be.
   double Took(const Span& span);
   void HoldStill();
+  Held MustHold(int processor);
   void LetGo();
 
   wire::Channel channel_;

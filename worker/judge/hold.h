@@ -7,7 +7,8 @@
 namespace grove::judge {
 
 struct Held {
-  bool ok = false;  // holding: it stands; letting go: always
+  bool ok = false;     // holding: it stands; letting go: always
+  bool placed = true;  // it is where it was asked to be
   // Holding: when the worker began to let it go on the last time. None of its threads ran before that, so a run's clock
   // may start there and leaves out how long the request and the worker took. Epoch: the worker did not say.
   std::chrono::steady_clock::time_point let_go;

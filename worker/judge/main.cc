@@ -561,7 +561,7 @@ class Judge {
       throw std::runtime_error("the worker did not hold the candidate: " + received.error);
     }
     const json& body = received.message.body;
-    return {body.value("ok", false),
+    return {body.value("ok", false), body.value("placed", true),
             Clock::time_point(std::chrono::nanoseconds(body.value("let_go_ns", std::int64_t{0})))};
   }
 

@@ -198,7 +198,8 @@ std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
 double HostShare(Reference& reference, DeviceOps& ops, const std::vector<Leaf>& inputs, double call_seconds) {
   constexpr double kEnough = 5e-3;  // seconds of calls in a row
   constexpr int kMostCalls = 256, kTimes = 3;
-  if (!ops.cuda()) return 0;
+  constexpr double kLongest = 0.2;  // beyond that a run is one call, and four more of them cost too much
+  if (!ops.cuda() || call_seconds > kLongest) return 0;
   const std::unique_ptr<Call> call = reference.Prepare(inputs, Mode::kEager);
   const int calls = static_cast<int>(
       std::clamp(std::ceil(kEnough / std::max(call_seconds, 1e-6)), 1.0, static_cast<double>(kMostCalls)));

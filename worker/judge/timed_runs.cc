@@ -64,9 +64,9 @@ TimedRun TimedRuns::Other(Side& side, bool rival, const Sets& sets) {
   if (!ops_.cuda() && !rival) wait.emplace();
   // Nothing may stand between a rival's inputs and its run, and what the candidate left may not make them late.
   if (rival) WaitForIdle();
+  side.MakeReady(sets);
   std::optional<CommonProcessor::There> there;
   if (common_ != nullptr && !rival) there.emplace(*common_);
-  side.MakeReady(sets);
   if (!rival) WaitForIdle();
   if (wait) wait->Begin();
   other_window_.begin = Clock::now();

@@ -136,6 +136,8 @@ void Timing::MeasureAsking(int count) {
     if (!entry.unavailable.empty()) continue;
     entry.Guarded([&] {
       for (int i = 0; i < count; ++i) {
+        std::optional<CommonProcessor::There> there;
+        if (common_ && entry.rival == nullptr) there.emplace(*common_);
         Keep(&entry.other_empty, entry.rival != nullptr ? entry.rival->AskForNothing() : entry.reference->Run({}));
       }
     });
@@ -167,7 +169,7 @@ void Timing::WarmUp(Series* series) {
 // reference have such a pace; two native candidates have not.
 void Timing::ShareProcessor() {
   const bool scripts = candidate_.python() || std::any_of(series_.begin(), series_.end(), [](const Series& series) {
-                         return series.reference != nullptr;
+                         return series.reference != nullptr || series.rival->python();
                        });
   if (!ops_.cuda() || !scripts || !candidate_.conversation().can_hold() ||
       HostShare(*problem_.reference, ops_, values_.leaves(0), problem_.reference_seconds) < kHostPaced) {
@@ -176,6 +178,26 @@ void Timing::ShareProcessor() {
   common_.emplace(random_);
   if (!common_->possible()) return common_.reset();
   timed_.StandOn(&*common_);
+}
+
+// All sides on the processor that was drawn; where one cannot be put there, none is from now on.
+void Timing::PlaceSides() {
+  bool placed = candidate_.conversation().StandOn(common_->now());
+  for (Series& entry : series_) {
+    if (entry.rival == nullptr || !entry.unavailable.empty()) continue;
+    entry.Guarded([&] { placed = entry.rival->conversation().StandOn(common_->now()) && placed; });
+  }
+  if (!placed) Unplace();
+}
+
+void Timing::Unplace() {
+  timed_.StandOn(nullptr);
+  common_.reset();
+  candidate_.conversation().StandOn(kAnyProcessor);
+  for (Series& entry : series_) {
+    if (entry.rival == nullptr || !entry.unavailable.empty()) continue;
+    entry.Guarded([&] { entry.rival->conversation().StandOn(kAnyProcessor); });
+  }
 }
 
 // What a run of the reference costs beyond its calls: nobody cheats here, so its own runs of two lengths say it.
@@ -313,13 +335,9 @@ void Timing::Run() {
                               .outputs_timed = timed_.outputs_timed(),
                               .reruns = reruns_});
   if (watch_ != nullptr) report["device_state"] = health_.State(watch_->Unavailable());
-  if (common_) {
-    candidate_.conversation().StandOn(kAnyProcessor);
-    timed_.StandOn(nullptr);
-    common_.reset();
-  }
-  if (const double alone = MeasureAlone(report); alone > 0) report["alone_seconds"] = alone;
+  if (common_) Unplace();
   timing_ = std::move(report);
+  if (const double alone = MeasureAlone(); alone > 0) timing_["alone_seconds"] = alone;
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(false);
   }
@@ -327,23 +345,30 @@ void Timing::Run() {
 
 // What a call takes by itself, as a profiler has it: a row of calls waits for memory besides. By the candidate's
 // claims, so that it decides nothing. 0: not known.
-double Timing::MeasureAlone(const json& report) {
+double Timing::MeasureAlone() {
   if (!ops_.cuda() || candidate_.python()) return 0;
   double call = 0;  // of the first baseline that has figures
-  for (const json& item : report["baselines"]) {
-    if (call <= 0) call = item.value("candidate_median_seconds", 0.0);
+  for (const json& item : timing_["baselines"]) {
+    if (call <= 0) call = item.value("candidate_median_seconds", 0.0) - runs_.apart;
   }
-  if (!(call > 0)) return 0;
+  // (Of longer ones it says nothing that a row does not.)
+  if (!(call > 0) || call > kAloneMost) return 0;
   const double fit = std::clamp(kAloneMost / (call + kAloneEach), kAloneLeast, kAloneCalls);
   // As in other runs that are made besides: few draws, where these take long.
   const double wanted = values_.drawing() > 0 ? kAloneLeast : fit;
   const std::size_t calls = std::min(static_cast<std::size_t>(wanted), Most());
-  // Nobody is to run into a limit for it.
-  if (static_cast<double>(calls) * call > candidate_.conversation().Left() / 2) return 0;
   const Sets sets = timed_.Pick(calls);
   values_.Refill(sets);
-  const std::vector<double> claims = candidate_.RunAlone(sets);
-  return claims.size() == sets.size() ? Alone(claims, call) : 0;
+  // Nobody is to run into a limit for it, and what is measured stands whatever the machine does now. Who crashes has
+  // crashed.
+  if (static_cast<double>(calls) * call > candidate_.conversation().Left() / 2) return 0;
+  try {
+    const std::vector<double> claims = candidate_.RunAlone(sets);
+    return claims.size() == sets.size() ? Alone(claims, call) : 0;
+  } catch (const Verdict& verdict) {
+    if (verdict.verdict == "VERDICT_TIMED_OUT" || verdict.verdict == "VERDICT_UNMEASURABLE") return 0;
+    throw;
+  }
 }
 
 // A candidate that was slow while it was probed would get short runs, beside which asking is long. True when everything
@@ -374,12 +399,8 @@ bool Timing::Healthy() {
 
 // Both sides on the same new values, one after the other, in random order.
 void Timing::Pair(Series* series) {
-  if (common_ && common_->Next()) {
-    candidate_.conversation().StandOn(common_->now());
-    for (Series& entry : series_) {
-      if (entry.rival != nullptr && entry.unavailable.empty()) entry.rival->conversation().StandOn(common_->now());
-    }
-  }
+  if (common_ && common_->Next()) PlaceSides();
+  if (!series->unavailable.empty()) return;
   const Sets sets = timed_.Pick(std::max(runs_.calls, series->calls));
   values_.Refill(sets);
   ops_.Synchronize();

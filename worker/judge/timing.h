@@ -61,13 +61,15 @@ class Timing {
   void MeasureAsking(int count);
   void WarmUp(Series* series);
   void ShareProcessor();
+  void PlaceSides();
+  void Unplace();
   void LearnFirst(Series* series);
   double ProbeCandidate();
   void Pair(Series* series);
   void ShortRun();
   // A run like all others but for one set, whose values are the next of `elsewhere_`.
   void RunElsewhere();
-  double MeasureAlone(const nlohmann::json& report);
+  double MeasureAlone();
   bool Settled() const;
   bool Longer();
   bool Healthy();

@@ -53,7 +53,7 @@ JudgeProcess::Contestant ContestantOf(bool python, StartedProcess& started) {
   one.channel = std::move(started.channel);
   if (started.process->CanHold()) {
     one.hold = [process = started.process.get()](bool held) { return process->Hold(held).ok(); };
-    one.stand_on = [process = started.process.get()](int processor) { process->StandOn(processor); };
+    one.stand_on = [process = started.process.get()](int processor) { return process->StandOn(processor); };
   }
   return one;
 }

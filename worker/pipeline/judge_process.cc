@@ -1,5 +1,7 @@
 #include "worker/pipeline/judge_process.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -175,13 +177,15 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       // hears of the moment when it has it held again.
       if (!held) let_go = std::chrono::steady_clock::now();
       const bool done = who != nullptr && who->hold && who->hold(held);
-      if (const auto processor = body.find("processor");
-          done && held && who->stand_on && processor != body.end() && processor->is_number_integer()) {
-        who->stand_on(processor->get<int>());
+      bool placed = true;
+      if (const auto processor = body.find("processor"); done && held && processor != body.end()) {
+        placed = who->stand_on && processor->is_number_integer() && *processor >= -1 && *processor < CPU_SETSIZE &&
+                 who->stand_on(processor->get<int>());
       }
       if (held && channel_.Send({{"type", "held"},
                                  {"id", id},
                                  {"ok", done},
+                                 {"placed", placed},
                                  {"let_go_ns", std::chrono::nanoseconds(let_go.time_since_epoch()).count()}})) {
         return Died("the judge took no answer");
       }

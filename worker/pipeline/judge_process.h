@@ -54,7 +54,7 @@ class JudgeProcess {
     bool python = false;
     wire::Channel channel;
     Hold hold;                                    // empty = it runs all the time
-    std::function<void(int processor)> stand_on;  // with hold: of the host; negative = any (SandboxedProcess::StandOn)
+    std::function<bool(int processor)> stand_on;  // with hold: SandboxedProcess::StandOn
     Watch watch;                                  // of the candidate, where it matters whose work it is
   };
 

@@ -19,6 +19,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
@@ -341,15 +342,25 @@ std::vector<pid_t> SandboxedProcess::Pids() const {
   return pids;
 }
 
-void SandboxedProcess::StandOn(int processor) const {
+bool SandboxedProcess::StandOn(int processor) const {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (processor < 0) {
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-  } else if (processor < CPU_SETSIZE) {
+  if (processor >= 0 && processor < CPU_SETSIZE) {
     CPU_SET(processor, &set);
+  } else if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    return false;
   }
-  for (const pid_t pid : Pids()) (void)sched_setaffinity(pid, sizeof set, &set);
+  bool all = true;
+  for (const pid_t pid : Pids()) {
+    all = sched_setaffinity(pid, sizeof set, &set) == 0 && all;
+    if (processor >= 0) continue;
+    std::error_code ignored;
+    for (const auto& task : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), ignored)) {
+      pid_t thread = 0;
+      if (absl::SimpleAtoi(task.path().filename().string(), &thread)) (void)sched_setaffinity(thread, sizeof set, &set);
+    }
+  }
+  return all;
 }
 
 bool SandboxedProcess::CanHold() const { return host_->cgroups().freezer(); }

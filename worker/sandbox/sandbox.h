@@ -142,8 +142,9 @@ class SandboxedProcess {
   absl::Status Hold(bool held) { return cgroup_->Freeze(held); }
   bool CanHold() const;
   // The first thread of each process inside runs on this processor of the host alone, or, where it is negative, on any
-  // that the calling thread may use. As far as the kernel lets: it is for measuring, and binds nobody who moves away.
-  void StandOn(int processor) const;
+  // that the calling thread may use; then their other threads do, too, which may be children of a bound one. Whether
+  // the kernel did so. It is for measuring, and binds nobody who moves away.
+  bool StandOn(int processor) const;
   // Processor time of all inside so far; negative where there is no control group that counts it.
   double CpuSeconds() const { return cgroup_->Usage().cpu_seconds; }
 
