@@ -503,7 +503,8 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
             loop = "for (long i = 0; i < 64 * 300; ++i) { %s }"
             assert self.native(problem, loop % honest)["result"]["verdict"] == "VERDICT_CORRECT", honest
             result = self.native(problem, loop % wrong)["result"]
-            assert result["verdict"] == "VERDICT_WRONG" and on in result["reason"], result
+            # (The first that is drawn decides: a few outliers, which fall where they will, show some of it, too.)
+            assert result["verdict"] == "VERDICT_WRONG" and (on in result["reason"] or "outlier inputs" in result["reason"]), result
 
     def test_beside_indices_other_outputs_are_judged_on_every_distribution(self):
         # A loss beside a count of hits, a softmax beside what it chose, and keys whose signs the problem never shows.
