@@ -555,7 +555,7 @@ class Judge {
     json request{{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}};
     if (processor != kSameProcessor) request["processor"] = processor;
     Say(request);
-    if (!held) return {true, {}};
+    if (!held) return {.ok = true};
     auto received = channel_.Receive(std::chrono::seconds(10));
     if (!received.ok() || received.message.body.value("type", "") != "held") {
       throw std::runtime_error("the worker did not hold the candidate: " + received.error);
