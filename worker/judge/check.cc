@@ -16,8 +16,11 @@ using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Of an evaluation's whole time: further distributions are not begun beyond this.
-constexpr double kForeignShare = 0.15;
+// Of an evaluation's whole time: further distributions are not begun beyond this, counted in what their evaluations
+// take at best, or beyond the second by the clock. On a busy machine the clock alone would leave out what shows a
+// cheat.
+constexpr double kForeignShare = 0.15, kForeignMost = 0.3;
+constexpr double kForeignDraws = 2;  // of a distribution, each with an evaluation, and two in float64
 
 }  // namespace
 
@@ -273,15 +276,18 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
   }
   for (std::size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random->Below(i)]);
   const auto begin = Clock::now();
-  double longest = 0;
+  const double each =
+      kForeignDraws * (problem_.draw_seconds + problem_.reference_seconds + 2 * std::max(problem_.double_seconds, 0.0));
+  double counted = 0, longest = 0;
   for (Distribution one : others) {
     findings_.outcomes.push_back({});
     findings_.outcomes.back().distribution = one;
     const double spent = Since(begin) - foreign_wall_;  // not the candidate's
-    if (spent + longest > kForeignShare * settings_.run_wall) {
+    if (counted + each > kForeignShare * settings_.run_wall || spent + longest > kForeignMost * settings_.run_wall) {
       findings_.outcomes.back().skipped = "there was no time: the reference and its evaluation in float64 take long";
       continue;
     }
+    counted += each;
     progress("check", std::string(Word(one)) + " inputs");
     OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
     longest = std::max(longest, Since(begin) - foreign_wall_ - spent);
