@@ -283,7 +283,9 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     findings_.outcomes.push_back({});
     findings_.outcomes.back().distribution = one;
     const double spent = Since(begin) - foreign_wall_;  // not the candidate's
-    if (counted + each > kForeignShare * settings_.run_wall || spent + longest > kForeignMost * settings_.run_wall) {
+    // (The first is tried whatever it takes.)
+    if (counted > 0 &&
+        (counted + each > kForeignShare * settings_.run_wall || spent + longest > kForeignMost * settings_.run_wall)) {
       findings_.outcomes.back().skipped = "there was no time: the reference and its evaluation in float64 take long";
       continue;
     }
