@@ -600,6 +600,15 @@ for (int i = 0; i < 400; ++i) { p += l[i]; for (int j = 0; j < 400; ++j) if (l[i
             assert result["verdict"] == "VERDICT_CORRECT", result
         assert self.native(bell, body % "expf(-x[i] * v[i] / 8)")["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_a_number_that_the_reference_has_right_by_chance_is_no_measure(self):
+        # Cancellation takes all but the last digits, and the order of the sum decides those.
+        spread = model("        return (a[0] * a[0]).mean() - a[0].mean() ** 2", "[torch.randn(4096) * 4]")
+        other = spread.replace("Model(", "ModelNew(").replace("a[0]", "a[0].view(8, 512).t().flip(0).contiguous()")
+        options = dict(QUICK, distributions=["INPUT_DISTRIBUTION_SHIFTED"])
+        for _ in range(60):
+            result = self.evaluated(self.judge(spread)[0], source=other, options=options)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result["reason"]
+
     def test_a_crash_says_on_which_inputs(self):
         inverse = model("        return torch.linalg.pinv(a[0])", "[torch.randn(8, 6, 6)]")
         result = self.new(inverse, "linalg.pinv", "linalg.inv", dict(QUICK, distributions=["INPUT_DISTRIBUTION_SPARSE"]))["result"]

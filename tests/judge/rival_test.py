@@ -77,6 +77,14 @@ class Rivals(unittest.TestCase):
         return self.built[(steps, at_call)]
 
     def compare(self, candidate, rival, judge=None, **options):
+        """What `asked` gives; on a machine so busy that a time is not to be had, that of a second or third try."""
+        for _ in range(3):
+            answer, held = self.asked(candidate, rival, judge, **options)
+            if answer["result"]["verdict"] != "VERDICT_UNMEASURABLE":
+                break
+        return answer, held
+
+    def asked(self, candidate, rival, judge=None, **options):
         """The result of one evaluation, and the frames that asked to hold. Each is a path or a ModelNew's text."""
         judge = judge or self.judge
         ends, programs, kinds = [], [], []
@@ -166,6 +174,7 @@ class Rivals(unittest.TestCase):
 
     def test_no_reference_is_timed_where_only_the_rival_is_asked_for(self):
         answer, _ = self.compare(self.kernel(40), self.kernel(160), baselines=["BASELINE_RIVAL"])
+        self.assertEqual(answer["result"]["verdict"], "VERDICT_CORRECT", answer["result"])
         self.assertEqual([b["baseline"] for b in answer["result"]["timing"]["baselines"]], ["BASELINE_RIVAL"])
         self.assertGreater(self.against(answer["result"])["speedup"], 1.2)
 

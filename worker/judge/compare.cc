@@ -267,6 +267,9 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
     result->noise.rms = std::sqrt(response.noise_squares / finite) / (rms > 0 ? rms : 1);
     result->noise.max = response.noise_max / (rms > 0 ? rms : 1);
   }
+  const double own = input.own_error / (rms > 0 ? rms : 1);
+  result->noise.rms = std::max(result->noise.rms, own);
+  result->noise.max = std::max(result->noise.max, own);
   const bool nudged = input.high != nullptr && input.nudged != nullptr;
   if (nudged) {
     const double scale = kNudge * (rms > 0 ? rms : 1);

@@ -114,6 +114,7 @@ struct ComparisonInput {
   double reduction = 1;  // longest reduction that leads to this output
   ReferenceNoise noise;  // from another draw, used where `high` is null
   double jumps = 0;      // share of elements that jump in one nudge, as a larger one counted it; with `nudged`
+  double own_error = 0;  // rms of the reference's own error, where it was measured on more inputs than these
   // Of an exact type: whether at least one of `turns` nudges turned the element over. Null where that is not known.
   const bool* turned = nullptr;
   int turns = 0;

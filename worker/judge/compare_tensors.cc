@@ -134,6 +134,7 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   input.noise = tensors.noise;
   input.noise.single = Single(tensors.reference);
   input.jumps = std::max(WideJumps(tensors), tensors.jumps);
+  input.own_error = tensors.own_error;
   at::Tensor turned;
   if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
     const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
@@ -266,6 +267,7 @@ Comparison CompareTensors(const ComparedTensors& given, const Rule& asked) {
       if (tensor->defined()) *tensor = *tensor * scale;
     }
     rule.unit *= scale;
+    tensors.own_error *= scale;
   }
   const bool on_device = tensors.reference.is_cuda() && tensors.reference.numel() > kHostElements && fractions;
   Comparison compared = on_device ? CompareOnDevice(tensors, rule) : CompareOnHost(tensors, rule);

@@ -20,6 +20,7 @@ struct ComparedTensors {
   double jumps = 0;      // share of elements that jump in one nudge, where larger ones counted it (JumpsBeyond)
   at::Tensor turned;     // of an exact type: whether at least one of `turns` nudges turned the element over; where
   int turns = 0;         // undefined, `nudged` is the only one
+  double own_error = 0;  // of the reference, rms over these and other inputs (Expected::errors); 0 = not asked
 };
 
 // The largest number of a floating-point or complex type: what programs write where they mean infinity.

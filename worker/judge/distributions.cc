@@ -329,4 +329,17 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
   return nudged;
 }
 
+std::vector<Leaf> Neighbours(const std::vector<Leaf>& leaves, Random* random) {
+  constexpr double kFar = 0x1p-12;
+  std::vector<Leaf> moved;
+  for (const Leaf& leaf : leaves) {
+    moved.push_back(leaf);
+    if (leaf.scalar || !Fractions(leaf.tensor)) continue;
+    const at::ScalarType type = leaf.tensor.scalar_type();
+    const at::Tensor wide = Nudge({leaf}, std::max(kFar, Spacing(type)), random).front().tensor;
+    moved.back().tensor = WithStrides(wide.to(type), leaf.tensor.strides());
+  }
+  return moved;
+}
+
 }  // namespace grove::judge

@@ -28,6 +28,9 @@ struct Expected {
     int turns = 0;
   };
   std::vector<Turned> turned;
+  // Of outputs of few elements: the root mean square of the reference's own errors on these and on nudged inputs; 0 of
+  // others, empty where that was not asked.
+  std::vector<double> errors;
   std::vector<bool> left_out;  // outputs of which these values say nothing; empty where they say something of all
   bool LeftOut(std::size_t output) const { return output < left_out.size() && left_out[output]; }
 };
@@ -48,6 +51,9 @@ class Expecting {
   // What a candidate was seen to choose of equal keys: kOther as torch does, and so it is at first.
   void Choose(Reached::Order order) { chosen_ = order; }
   Reached::Order chosen() const { return chosen_; }
+
+  // Fills in `errors` of what Compute gave with `high`.
+  void AddErrors(const std::vector<Leaf>& leaves, Expected* expected);
 
   static constexpr int kMostNudges = 24;  // of ComesOut
   // Which of the elements at these flat positions of output `output` come out within `allowed` (for each position) of

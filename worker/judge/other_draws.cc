@@ -96,7 +96,10 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
         drawn.skipped = "the reference makes integers of numbers there that these cannot hold";
       } else {
         LeaveOutIndices(slot, &drawn);
-        if (drawn.skipped.empty()) drawn.skipped = Unusable(drawn, rules);
+        if (drawn.skipped.empty()) {
+          expecting_.AddErrors(drawn.leaves, &drawn.expected);
+          drawn.skipped = Unusable(drawn, rules);
+        }
       }
     } catch (const std::exception& error) {
       if (AssertFailed(ops_, error)) throw;

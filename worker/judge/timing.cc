@@ -13,6 +13,7 @@
 #include "worker/judge/claims.h"
 #include "worker/judge/run_size.h"
 #include "worker/judge/statistics.h"
+#include "worker/judge/turns.h"
 
 namespace grove::judge {
 namespace {
@@ -23,7 +24,7 @@ using nlohmann::json;
 constexpr std::size_t kRecent = 31;
 constexpr int kShortEvery = 3;      // pairs to one shorter run
 constexpr int kBetween = 2;         // pairs to one moment between them, on average
-constexpr double kElsewhere = 0.2;  // seconds for draws of other distributions, beyond the least
+constexpr double kElsewhere = 0.2;  // seconds for draws of other distributions at best, beyond the least
 constexpr std::chrono::milliseconds kWatchPeriod{5};
 constexpr double kLongest = 20;  // times max_time, for min_samples
 constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has
@@ -243,7 +244,8 @@ void Timing::Run() {
   for (Series& entry : series_) {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
-  for (const auto begin = Clock::now(); elsewhere_.size() < check_.LeastAgain() || Since(begin) < kElsewhere;) {
+  Turns turns(kElsewhere);
+  while (elsewhere_.size() < check_.LeastAgain() || turns.Take(check_.AgainSeconds())) {
     std::optional<OtherDraw> drawn = check_.DrawAgain(&candidate_.arena().at(0));
     if (!drawn) break;
     elsewhere_.push_back(*std::move(drawn));
