@@ -260,6 +260,26 @@ TEST_CASE("An element in which the reference jumped is no measure for the others
   CHECK_FALSE(Judge(c).ok);
 }
 
+TEST_CASE("A number that the reference has right by chance is judged by the errors that it has on other inputs",
+          "[compare]") {
+  Case c = Same({3});
+  c.got[0] = 3.03f;
+  CHECK_FALSE(Judge(c).ok);
+  const auto with = [&c](double own_error) {
+    ComparisonInput input;
+    input.got = c.got.data();
+    input.reference = c.reference.data();
+    input.high = c.high.data();
+    input.elements = 1;
+    input.type = Type("float32");
+    input.own_error = own_error;
+    return Compare(input, {});
+  };
+  CHECK(with(0.01).ok);
+  CHECK(with(0.01).noise.rms == Approx(0.01 / 3));
+  CHECK_FALSE(with(0.001).ok);
+}
+
 TEST_CASE("Integers and booleans are exact", "[compare]") {
   std::vector<std::int64_t> reference{1, 1LL << 60, 3}, got{1, (1LL << 60) + 1, 3};
   ComparisonInput input{got.data(), reference.data(), nullptr, nullptr, 3, Type("int64"), 1, {}};

@@ -153,8 +153,8 @@ void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
 // the same size.
 void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
   constexpr std::int64_t kFew = 256;
-  constexpr int kErrors = 12;            // with the first
-  constexpr double kMostSeconds = 0.25;  // for all of them
+  constexpr int kErrors = 12;           // with the first
+  constexpr double kMostSeconds = 0.1;  // for all of them
   struct Errors {
     std::size_t output;
     double squares = 0;
@@ -176,8 +176,10 @@ void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
   }
   if (few.empty()) return;
   Turns turns(kMostSeconds);
+  // Inputs beside the given ones are made in float64, too.
+  const double each = problem_.draw_seconds + problem_.reference_seconds + 2 * problem_.double_seconds;
   try {
-    for (int more = 1; more < kErrors && turns.Take(problem_.reference_seconds + problem_.double_seconds); ++more) {
+    for (int more = 1; more < kErrors && turns.Take(each); ++more) {
       const std::vector<Leaf> moved = Neighbours(leaves, &secret_);
       const auto written = reference_.Prepare(moved, Mode::kEager), exact = reference_.Prepare(moved, Mode::kDouble);
       written->Run();
