@@ -314,16 +314,13 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     if (Needless(distribution, form, borne)) continue;
     slot->leaves.clear();
     noise_.assign(noise_.size(), {});
-    const auto begin = Clock::now();
     OtherDraw drawn = others_.Draw(distribution, form, set, *slot, rules_);
-    const double seconds = Since(begin);
     if (!drawn.skipped.empty()) {
       if (current_->trials == 0 && (current_->skipped.empty() || drawn.skipped != "tried already")) {
         current_->skipped = drawn.skipped;
       }
       continue;
     }
-    if (set == 0 && (least_other_ == 0 || seconds < least_other_)) least_other_ = seconds;
     current_->skipped.clear();
     current_->how = drawn.how;
     arena->Fill(slot, std::move(drawn.leaves));
@@ -350,9 +347,14 @@ Reply Check::RunThere(Conversation* conversation, std::size_t index) {
   }
 }
 
+double Check::AgainSeconds() const {
+  constexpr double kEager = 2, kDouble = 6;  // evaluations for a draw, about
+  return problem_.draw_seconds + kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
+}
+
 std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
   constexpr double kMostOfWall = 0.015;  // where one takes longer at best, there is none
-  if (least_other_ > kMostOfWall * settings_.run_wall) return std::nullopt;
+  if (AgainSeconds() > kMostOfWall * settings_.run_wall) return std::nullopt;
   while (const auto kept = others_.TakeKept()) {
     const auto [distribution, form] = *kept;
     const double seconds = problem_.double_seconds;

@@ -52,9 +52,10 @@ class Check {
   // One more of each that Run found to be of use, in random order (the leaning one first where sums are long), for a
   // slot of shape set 0: who counts calls knows when the check is over. Nothing where there is none left.
   std::optional<OtherDraw> DrawAgain(Slot* slot);
-  // How many of them there are to be at least, however long they take; seconds that one takes at best.
+  // How many of them there are to be at least, however long they take; seconds that one takes at best,
+  // by what its evaluations took before there was a candidate.
   std::size_t LeastAgain() const { return others_.LeastAgain(); }
-  double AgainSeconds() const { return least_other_; }
+  double AgainSeconds() const;
   // Compares what that slot holds after a run on them. Throws the Verdict when it is not right.
   void VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                    const OtherDraw& drawn);
@@ -101,7 +102,6 @@ class Check {
   nlohmann::json work_;
   Findings findings_;
   Outcome* current_;         // the distribution that is tried now, in findings_
-  double least_other_ = 0;   // seconds of a draw of another distribution and what is computed for it, at best
   double foreign_wall_ = 0;  // seconds that the candidate took for its calls on other distributions
   Rules rules_;              // of the values at hand
   std::vector<ReferenceNoise> noise_;

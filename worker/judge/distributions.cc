@@ -330,14 +330,17 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
 }
 
 std::vector<Leaf> Neighbours(const std::vector<Leaf>& leaves, Random* random) {
-  constexpr double kFar = 0x1p-12;
+  constexpr double kFar = 0x1p-12, kOfSpread = 1.0 / 16;
   std::vector<Leaf> moved;
   for (const Leaf& leaf : leaves) {
     moved.push_back(leaf);
-    if (leaf.scalar || !Fractions(leaf.tensor)) continue;
+    if (leaf.scalar || !Fractions(leaf.tensor) || leaf.tensor.is_complex() || KeepsMeaning(leaf.tensor)) continue;
     const at::ScalarType type = leaf.tensor.scalar_type();
-    const at::Tensor wide = Nudge({leaf}, std::max(kFar, Spacing(type)), random).front().tensor;
-    moved.back().tensor = WithStrides(wide.to(type), leaf.tensor.strides());
+    const at::Tensor wide = leaf.tensor.to(at::kDouble);
+    const double spread = wide.std(/*unbiased=*/false).item<double>(), rms = wide.square().mean().sqrt().item<double>();
+    const double size = std::max(std::min(kFar, kOfSpread * spread / rms), Spacing(type));
+    const at::Tensor other = Nudge({leaf}, size, random).front().tensor;
+    moved.back().tensor = WithStrides(other.to(type), leaf.tensor.strides());
   }
   return moved;
 }

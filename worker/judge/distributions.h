@@ -50,8 +50,9 @@ at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed);
 // Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element; with its
 // strides.
 std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);
-// Every floating leaf moved by a relative 2^-12, up or down at random for each element, and rounded to its own type
-// (half types: to a number beside it): so far that sums of them are rounded otherwise, and what they say stays.
+// Every real leaf that does not keep its meaning (KeepsMeaning) moved by a relative 2^-12, or a sixteenth of its
+// standard deviation where that is less, up or down at random for each element, and rounded to its own type (half
+// types: to a number or two beside it): so far that sums of them are rounded otherwise, and what they say stays.
 std::vector<Leaf> Neighbours(const std::vector<Leaf>& leaves, Random* random);
 // By so little that only equal numbers change places: different ones of float32 are 2^-24 of themselves apart.
 inline constexpr double kPartingNudge = 0x1p-40;

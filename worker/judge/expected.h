@@ -28,8 +28,8 @@ struct Expected {
     int turns = 0;
   };
   std::vector<Turned> turned;
-  // Of outputs of few elements: the root mean square of the reference's own errors on these and on nudged inputs; 0 of
-  // others, empty where that was not asked.
+  // Of outputs of few elements: the rms of the reference's own errors, of each element the one that is typical on these
+  // inputs and inputs beside them; 0 of others, empty where that was not asked.
   std::vector<double> errors;
   std::vector<bool> left_out;  // outputs of which these values say nothing; empty where they say something of all
   bool LeftOut(std::size_t output) const { return output < left_out.size() && left_out[output]; }

@@ -377,6 +377,11 @@ class Judge {
       const std::vector<Leaf> earlier = std::exchange(leaves, reference.Draw(seed));
       ops_->Synchronize();
       problem_.draw_seconds = since();
+      for (int again = 1; again < kReferenceRuns && problem_.draw_seconds < kMostReferenceSeconds; ++again) {
+        reference.Draw(SecretSeed());
+        ops_->Synchronize();
+        problem_.draw_seconds = std::min(problem_.draw_seconds, since());
+      }
       if (!check) {
         CheckShapes(earlier, leaves);
         CheckNumbers(earlier, leaves);

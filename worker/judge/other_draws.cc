@@ -97,7 +97,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
       } else {
         LeaveOutIndices(slot, &drawn);
         if (drawn.skipped.empty()) {
-          expecting_.AddErrors(drawn.leaves, &drawn.expected);
+          if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
           drawn.skipped = Unusable(drawn, rules);
         }
       }
