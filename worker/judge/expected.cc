@@ -156,6 +156,7 @@ void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
   constexpr std::int64_t kFew = 256;
   constexpr int kErrors = 12;           // with the first
   constexpr double kMostSeconds = 0.1;  // for all of them
+  constexpr std::size_t kShare = 5;     // one run in so many is left out, and fewer runs than that say nothing
   const Choosing choosing(chosen_);
   std::vector<std::size_t> few;
   for (std::size_t i = 0; i < expected->high.size(); ++i) {
@@ -186,10 +187,10 @@ void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
   }
   expected->errors.assign(expected->plain.size(), 0);
   for (std::size_t i : few) {
-    if (errors[i].empty()) continue;
-    const auto runs = static_cast<std::int64_t>(errors[i].size());
+    const std::size_t runs = errors[i].size();
+    if (runs < kShare) continue;
     const at::Tensor sorted = std::get<0>(at::stack(errors[i]).sort(0));  // NaN last
-    const at::Tensor typical = sorted.select(0, runs - 1 - runs / 5).reshape({-1});
+    const at::Tensor typical = sorted.select(0, static_cast<std::int64_t>(runs - 1 - runs / kShare)).reshape({-1});
     const at::Tensor known = typical.masked_select(at::isfinite(typical));
     if (known.numel() > 0) expected->errors[i] = std::sqrt(known.square().mean().item<double>());
   }
