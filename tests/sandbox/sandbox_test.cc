@@ -511,7 +511,12 @@ TEST_CASE("A worker that is killed while it starts a program", "[.starting_worke
   }).detach();
   SandboxSpec spec = Spec({"spin"});
   spec.files = {{"large", std::string(24 * kMiB, 'x')}};  // written before it is let go
-  for (int tries = 0; tries < 100; ++tries) REQUIRE(SandboxedProcess::Start(Host(), spec).ok());
+  spec.bounds.disk_bytes = 64 * kMiB;                     // half of it is /tmp
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto started = SandboxedProcess::Start(Host(), spec);
+    INFO(started.status());
+    REQUIRE(started.ok());
+  }
   _exit(1);  // no pid was told
 }
 
