@@ -11,14 +11,15 @@
 #include <vector>
 
 namespace {
-std::mutex g_mutex;
-std::condition_variable g_changed;
-std::string g_hang;
+// Never destroyed: a thread that the code under test gave up comes back from a call that hung while the program ends.
+std::mutex& g_mutex = *new std::mutex;
+std::condition_variable& g_changed = *new std::condition_variable;
+std::string& g_hang = *new std::string;
 bool g_lost = false;
-std::deque<int> g_xids;
-std::map<std::string, unsigned long long> g_values;
-std::map<std::string, int> g_calls;
-std::vector<unsigned> g_processes;
+std::deque<int>& g_xids = *new std::deque<int>;
+auto& g_values = *new std::map<std::string, unsigned long long>;
+auto& g_calls = *new std::map<std::string, int>;
+std::vector<unsigned>& g_processes = *new std::vector<unsigned>;
 
 int Enter(const char* call) {
   std::unique_lock<std::mutex> lock(g_mutex);
