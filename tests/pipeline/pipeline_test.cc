@@ -504,6 +504,11 @@ TEST_CASE("A problem at fault is said to be so, and is no verdict", "[pipeline]"
       {absl::StrCat(kModelHead,
                     "def get_inputs():\n  global calls\n  calls += 1\n  return [torch.rand(5 + calls // 4, 9)]\n"),
        "be given memory for them"},
+      // One shape when it is loaded, and another one ever after.
+      {absl::StrCat(
+           kModelHead,
+           "def get_inputs():\n  global calls\n  calls += 1\n  return [torch.rand(5 if calls < 3 else 6, 9)]\n"),
+       "than when the problem was loaded"},
       {"import torch\nclass Model(torch.nn.Module):\n  def __init__(self):\n    super().__init__()\n"
        "    self.register_buffer('mean', torch.zeros(100))\n  def forward(self, x):\n"
        "    self.mean.mul_(0.9).add_(x.mean(0) * 0.1)\n    return x - self.mean\n"

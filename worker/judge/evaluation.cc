@@ -186,6 +186,7 @@ class Evaluator {
     for (std::size_t set = 0; set < reference_.ShapeSets(); ++set) {
       reference_.SelectShapeSet(set);
       std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
+      if (set == 0) MustBeAsDescribed(leaves);
       std::vector<at::Tensor> outputs = OutputsOf(leaves);
       if (set == 0) {
         timed_slots_ = settings_.skip_timing
@@ -218,6 +219,22 @@ class Evaluator {
     if (candidate_ != nullptr)
       candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     arena_.Open(&conversation_, open);
+  }
+
+  // Who wrote the candidate was told these shapes.
+  void MustBeAsDescribed(const std::vector<Leaf>& leaves) const {
+    std::size_t next = 0;
+    bool same = true;
+    for (const Leaf& leaf : leaves) {
+      if (leaf.scalar) continue;
+      same = same && next < problem_.input_shapes.size() &&
+             leaf.tensor.sizes() == at::IntArrayRef(problem_.input_shapes[next]);
+      ++next;
+    }
+    if (same && next == problem_.input_shapes.size()) return;
+    throw ProblemError(
+        "get_inputs() gives tensors of other sizes than when the problem was loaded, so a candidate cannot be given "
+        "memory for them; make their shapes the same each time");
   }
 
   // Whether what was seen of an earlier draw, times the mean of the factors (Values), may be within what the rule

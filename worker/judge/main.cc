@@ -394,7 +394,12 @@ class Judge {
       const std::vector<std::uint32_t> versions = Versions(leaves);
       json inputs = Leaves(leaves), parameters = json::array(), outputs = json::array();
       std::int64_t bytes = 0;
-      for (const Leaf& leaf : leaves) bytes += leaf.scalar ? 0 : static_cast<std::int64_t>(leaf.tensor.nbytes());
+      problem_.input_shapes.clear();
+      for (const Leaf& leaf : leaves) {
+        if (leaf.scalar) continue;
+        problem_.input_shapes.push_back(leaf.tensor.sizes().vec());
+        bytes += static_cast<std::int64_t>(leaf.tensor.nbytes());
+      }
       for (const auto& [name, tensor] : reference.Parameters()) {
         parameters.push_back(
             {{"dtype", ShortType(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"name", name}});

@@ -25,6 +25,8 @@ struct LoadedProblem {
   Exactness ExactnessOf(std::size_t output) const {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;
   }
+  // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
+  std::vector<std::vector<std::int64_t>> input_shapes;
   std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known
   double reference_seconds = 0;     // one warm eager call
   double draw_seconds = 0;          // one draw of the inputs
