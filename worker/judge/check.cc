@@ -331,7 +331,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     const Reply reply = RunThere(conversation, index);
     foreign_wall_ += reply.wall;
     Verify(*conversation, arena, slot, reply, drawn.expected, slot->leaves, findings_.trials + 1);
-    if (set == 0) others_.Keep(distribution, form);
+    others_.Keep(distribution, form);  // whichever shapes it was tried on
     if (borne < 0) borne = form;
   }
 }

@@ -216,8 +216,10 @@ class Evaluator {
     }
     StageDone("inputs");
     arena_.Map(&conversation_);
-    if (candidate_ != nullptr)
+    if (candidate_ != nullptr) {
+      progress_("open", "what asking it costs");
       candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
+    }
     arena_.Open(&conversation_, open);
   }
 

@@ -44,6 +44,7 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
       open["structure"] = problem_.reference->Structure();
     }
     arena_.Map(&conversation_);
+    progress_("open", "what asking the rival costs");
     side_->LearnAsking(timed_slots, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     arena_.Open(&conversation_, open);
     conversation_.SetStage("check");

@@ -96,10 +96,11 @@ class Reckoning {
   // pairs lean the same way by it, so that they do not show it.
   double AskingShare(const Series& series, double asking) const;
 
+  double EmptyOf(const Series& series) const;  // what is taken off the runs of the other side
+
  private:
   // The same where it is used: beyond `plain`, what was learnt before the load.
   std::optional<Implied> DearerThan(double plain) const;
-  double EmptyOf(const Series& series) const;  // what is taken off the runs of the other side
 
   const CandidateSide& candidate_;
   const CandidateRuns& runs_;

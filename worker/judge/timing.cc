@@ -250,6 +250,7 @@ void Timing::Run() {
     if (!drawn) break;
     elsewhere_.push_back(*std::move(drawn));
   }
+  progress_("time", "what runs cost");  // from here on nothing else is to begin on this machine
   values_.Refill({0});
   // The first runs are of few calls: a run of nothing is to be asked for in as few words.
   candidate_.AskLike(1);

@@ -17,6 +17,14 @@ constexpr std::uint64_t kBootstrapSeed = 20250528;
 constexpr double kQuiet = 0.05;     // share of a run on a CPU that may be spent waiting for a processor
 constexpr double kNormal95 = 1.96;  // standard errors to either side of an estimate hold the truth in 95 %
 
+// What is taken off runs, and what runs take with it, for who wants to know why nothing was left.
+std::string AskingAndRuns(const TimingFacts& facts, const Series& entry) {
+  const auto microseconds = [](double seconds) { return std::to_string(std::llround(1e6 * seconds)) + " us"; };
+  const auto run = [&](const std::vector<double>& runs) { return microseconds(runs.empty() ? 0 : Median(runs)); };
+  return ", asking for the candidate's takes " + microseconds(facts.asking) + " of " + run(entry.candidate) +
+         " and the other's " + microseconds(facts.reckoning.EmptyOf(entry)) + " of " + run(entry.other);
+}
+
 }  // namespace
 
 json ReportTiming(const TimingFacts& facts) {
@@ -44,6 +52,7 @@ json ReportTiming(const TimingFacts& facts) {
                     "only " + std::to_string(other.size()) + " valid pairs of samples, and " +
                         std::to_string(settings.min_samples) + " are needed (" + std::to_string(discarded) +
                         " discarded" + (discards.empty() ? "" : ": " + discards.begin()->first) +
+                        (times.unresolved > 0 ? AskingAndRuns(facts, entry) : "") +
                         "); allow more time or fewer samples",
                     {}};
     }

@@ -178,11 +178,14 @@ void DeviceTurn::OnProgress(const std::string& stage, const std::string& detail)
   // for others may be why. Long before timing: NVML takes a moment.
   if (!options_.skip_timing() && !std::exchange(looked_for_others_, true)) LookForOthers();
   const bool timing = stage == "time";
+  // What asking costs is learnt before, and taken off every run: where processors are few, what starts beside it makes
+  // it dear. On a GPU's host there are enough, and the next one needs the time.
+  const bool quiet = timing || (stage == "open" && !tools_.cuda);
   if (stage != stage_) {
     stage_ = stage;
     tools_.meters.ShowSlot(timing ? "timing" : "checking");
     tools_.meters.EnterSlot(timing ? "timing" : "checking");
-    tools_.pool.Quiet(timing);
+    tools_.pool.Quiet(quiet);
   }
   Look(timing, policy_ && !python_);
   tools_.progress(stage, detail);
