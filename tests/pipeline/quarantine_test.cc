@@ -90,7 +90,7 @@ class Ward {
     return Await(SubmitSource(Testcase(file), timed));
   }
   // The work's name.
-  std::string SubmitSource(const std::string& source, bool timed = false) {
+  std::string SubmitSource(const std::string& source, bool timed = false, int min_samples = 0, int max_samples = 0) {
     static int next = 0;
     v1::Assignment assignment;
     assignment.mutable_lease()->set_work(absl::StrCat("work-", next++));
@@ -103,6 +103,9 @@ class Ward {
     work.mutable_candidate()->set_source(source);
     work.mutable_options()->set_trials(1);
     work.mutable_options()->set_skip_timing(!timed);
+    work.mutable_options()->set_min_samples(min_samples);
+    work.mutable_options()->set_max_samples(max_samples);
+    if (min_samples > 0) work.mutable_options()->set_max_time_seconds(0.05);
     const std::string id = assignment.lease().work();
     pipeline_->Submit(std::move(assignment));
     return id;
@@ -212,6 +215,44 @@ TEST_CASE("An error that the device reports is no verdict, one of the applicatio
   // A notice is counted and disturbs nobody.
   ward.Report(63);
   CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("Nobody gets around the device's test by what it says of itself", "[pipeline][health]") {
+  // Whatever it did before: this is what a candidate says that could not be loaded.
+  const std::string source = R"(#include <grove/kernel.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+extern "C" int grove_kernel(const grove_args*) {
+  const char text[] = "{\"type\":\"fail\",\"kind\":\"load_error\",\"message\":\"no such symbol\"}";
+  const uint32_t size = sizeof text - 1;
+  char frame[4 + sizeof text];
+  memcpy(frame, &size, 4);
+  memcpy(frame + 4, text, sizeof text);
+  (void)!write(3, frame, 4 + size);
+  for (;;) pause();
+}
+)";
+  Ward ward;
+  CHECK(ward.Evaluate("relu.cpp").evaluation().verdict() == v1::VERDICT_CORRECT);
+  const int64_t before = ward.Stats().health_counts.canaries;
+  const v1::WorkResult said = ward.Await(ward.SubmitSource(source));
+  CHECK(said.evaluation().verdict() == v1::VERDICT_BUILD_FAILED);
+  CHECK(ward.Stats().health_counts.canaries == before + 1);
+  ward.well = false;
+  const v1::WorkResult next = ward.Await(ward.SubmitSource(source));
+  CHECK(next.outcome_case() == v1::WorkResult::kInfrastructureFailure);
+  CHECK(ward.last_state == "quarantined");
+}
+
+TEST_CASE("A timing that cannot be finished is tried once more by itself", "[pipeline][health]") {
+  Ward ward;
+  // So many pairs there are not in that time.
+  const v1::WorkResult result =
+      ward.Await(ward.SubmitSource(Testcase("relu.cpp"), /*timed=*/true, /*min_samples=*/5000, /*max_samples=*/5000));
+  REQUIRE(result.evaluation().verdict() == v1::VERDICT_UNMEASURABLE);
+  CHECK_THAT(result.evaluation().reason(), Catch::StartsWith("in two attempts: only "));
+  CHECK(ward.Evaluate("relu.cpp", /*timed=*/true).evaluation().timing().reruns() == 0);
 }
 
 // A process below this one, by its name.

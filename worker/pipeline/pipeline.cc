@@ -27,6 +27,7 @@
 #include "common/tuning/declared.h"
 #include "worker/build/builder.h"
 #include "worker/device/xid.h"
+#include "worker/pipeline/attempts.h"
 #include "worker/pipeline/calibration.h"
 #include "worker/pipeline/calibrator.h"
 #include "worker/pipeline/combinations.h"
@@ -50,7 +51,8 @@ namespace {
 constexpr size_t kWarmJudgesCpu = 2, kWarmJudgesCuda = 4;
 // Share of the device's memory that waiting judges' problems may hold together; the next problem gets the rest.
 constexpr int64_t kWarmJudgesMemoryShare = 8;
-// A wrong result may be the device's: then, too, the canary is asked, when it has not been for so long.
+// A wrong result may be the device's, and so may one that could not be measured: then, too, the canary is asked, when it
+// has not been for so long.
 constexpr absl::Duration kWrongCanary = absl::Minutes(1);
 
 // Editors on Windows begin a text with it; Python takes it off a file, but not off what it is handed.
@@ -731,19 +733,24 @@ void PipelineImpl::Conclude(const WorkPtr& work, const v1::EvaluationOptions& op
   if (turn.foreign.value_or(0) > 0 && result->has_timing()) meters_.SharedTiming();
   *result->mutable_device() = DeviceOfResult();
   const bool native = !IsPython(work->assignment.evaluate().candidate());
+  const bool again = WorthTimingAgain(*result) && !work->first.has_value();
   AddFloor(judge.description, options, native, &*result);
   const v1::Verdict verdict = result->verdict();
-  const auto is_fault = [](v1::Verdict one) {
-    return one == v1::VERDICT_CRASHED || one == v1::VERDICT_TIMED_OUT || one == v1::VERDICT_LIMIT_EXCEEDED;
-  };
-  const bool faulted = is_fault(verdict) || is_fault(result->rival().verdict());
-  const bool doubtful = verdict == v1::VERDICT_WRONG && absl::Now() - equipment_.health->LastPass() > kWrongCanary;
+  const bool rival_ran = work->rival_built.has_value() && work->rival_built->report.ok();
+  const bool faulted = IsFault(verdict) || (rival_ran && IsFault(result->rival().verdict()));
+  const bool doubtful = IsDoubtful(verdict) && absl::Now() - equipment_.health->LastPass() > kWrongCanary;
   const XidFindings xids = equipment_.health->TakeXids(faulted);
   std::string why;
   if (!DeviceIsWell(turn.ending, xids, faulted || doubtful ? v1::Verdict_Name(verdict) : "", &why)) {
     return Fail(work, why);  // no verdict comes from a device that is not well
   }
+  if (again && !work->cancelled) {
+    Progress(work, "time", absl::StrCat("once more, in new processes: ", result->reason()));
+    work->first = *std::move(result);
+    return Evaluate(work);
+  }
   MergeXids(xids, &*result);
+  if (work->first.has_value()) MergeFirstAttempt(*work->first, &*result);
   if (options.profile() && verdict == v1::VERDICT_CORRECT) Profile(work, judge, &*result);
   FinishEvaluation(work, *std::move(result));
 }

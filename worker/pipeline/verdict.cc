@@ -128,12 +128,24 @@ void MergeEnding(const Ending& ending, bool gone, bool quiet, v1::EvaluationResu
   }
 }
 
+bool IsFault(v1::Verdict verdict) {
+  switch (verdict) {
+    case v1::VERDICT_BUILD_FAILED:
+    case v1::VERDICT_CRASHED:
+    case v1::VERDICT_TIMED_OUT:
+    case v1::VERDICT_LIMIT_EXCEEDED:
+    case v1::VERDICT_CHEATED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsDoubtful(v1::Verdict verdict) { return verdict == v1::VERDICT_WRONG || verdict == v1::VERDICT_UNMEASURABLE; }
+
 void MergeXids(const XidFindings& xids, v1::EvaluationResult* result) {
   const std::string text = xids.Text();
-  if (text.empty() || (result->verdict() != v1::VERDICT_CRASHED && result->verdict() != v1::VERDICT_TIMED_OUT &&
-                       result->verdict() != v1::VERDICT_LIMIT_EXCEEDED)) {
-    return;
-  }
+  if (text.empty() || !IsFault(result->verdict())) return;
   std::string* error = result->mutable_fault()->mutable_cuda_error();
   absl::StrAppend(error, error->empty() ? "" : "; ", text);
   if (result->verdict() == v1::VERDICT_CRASHED) result->set_reason(absl::StrCat(result->reason(), "; ", text));

@@ -18,6 +18,12 @@ absl::StatusOr<v1::ProblemDescription> ParseDescription(const nlohmann::json& bo
 // `message` in the JSON mapping that the judge reads: original names.
 absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message);
 
+// Whether a candidate whose turn ended so may have left the device in any state. BUILD_FAILED is of a candidate that ran:
+// its own word that it could not be loaded, which it may give at any time, after whatever it did.
+bool IsFault(v1::Verdict verdict);
+// Whether the device itself may be the reason.
+bool IsDoubtful(v1::Verdict verdict);
+
 // Completes the judge's result with how the candidate's sandbox ended. `gone`: the judge saw the socket close. The
 // verdict changes only when the sandbox knows better: a limit that was hit is LIMIT_EXCEEDED (TIMED_OUT for wall time)
 // by its name, a signal or exit code is named in CRASHED. `quiet`: nothing that the candidate wrote is told.

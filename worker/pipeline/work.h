@@ -52,6 +52,8 @@ struct Work {
   // whole's.
   std::shared_ptr<Work> whole;
   std::string part;
+  // Of a first attempt whose timing could not be finished; this is the second.
+  std::optional<v1::EvaluationResult> first;
   v1::Limits limits;  // every field set
   std::string problem_sha256, candidate_sha256;
   std::optional<build::BuildOutcome> built, rival_built;
