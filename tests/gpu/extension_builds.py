@@ -74,6 +74,8 @@ def compare(argv):
     case = __import__(name)
     module = f"grove_{name}"
     a, b = observe(case, load(ours, module), torch), observe(case, load(theirs, module), torch)
+    if len(a) != len(b):
+        print(f"ours: {len(a)} observations, theirs: {len(b)}")
     for x, y in zip(a, b):
         if x != y:
             print("ours:  ", str(x)[:400])
@@ -167,6 +169,8 @@ def main():
         if "object" in a and "object" in b:
             done = subprocess.run([args.python, __file__, "compare", name, a["object"], b["object"]], capture_output=True, text=True)
             same, said = done.returncode == 0, (done.stdout + done.stderr)[-1500:].strip()
+            if not same:
+                said = f"exit {done.returncode}: {said}"  # negative: a signal, which may be of the process's end
             if shutil.which("cuobjdump"):
                 first, second = machine_code(a["object"]), machine_code(b["object"])
                 sass = len(first) > 0 and first == second
@@ -176,7 +180,7 @@ def main():
         row["times"] = round(b["seconds"] / a["seconds"], 1) if a["seconds"] else 0
         report["cases"][name] = row
         print(f"| {name} | {row['load_inline_seconds']} | {row['seconds']} | {row['times']} | {row['how'][:60]} | "
-              f"{'same' if same else 'DIFFER: ' + said[-300:]} | {sass} |", flush=True)
+              f"{'same' if same else 'DIFFER: ' + said[:600]} | {sass} |", flush=True)
     if not args.no_product:
         report["product"] = product(args, bundle, out)
         print("product:", report["product"])
