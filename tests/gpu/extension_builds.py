@@ -4,9 +4,8 @@
     python3 extension_builds.py --bundle DIR --out DIR [--only NAME,...] [--parallel N]
 
 For each file of candidates/extensions: load_inline as it is (N at a time), and the way that a worker builds it
-(record_extensions.py: a new process that imports torch, runs the candidate's text and compiles). Then one process loads both objects, makes the
-same calls with the same inputs and compares outputs bit by bit, errors and documentation word by word; and the machine code of both objects is
-compared. Last, `grove eval` of a KernelBench candidate says what its build cost in the product. Needs `grove-worker setup` to have run.
+(record_extensions.py: a new process that imports torch, runs the candidate's text and compiles). Then a process for each object makes the same
+calls with the same inputs; outputs are compared bit by bit, errors and documentation word by word; and the machine code of both objects is compared. Last, `grove eval` of a KernelBench candidate says what its build cost in the product. Needs `grove-worker setup` to have run.
 Writes OUT/extension_builds.json and prints a table. Exit code 1 when something differs.
 """
 
@@ -65,24 +64,32 @@ def observe(case, module, torch):
     return seen
 
 
-def compare(argv):
-    """compare NAME OURS THEIRS: exit 0 and a line when both do the same."""
-    name, ours, theirs = argv
+def observe_alone(argv):
+    """observe NAME OBJECT: what `observe` gives, as JSON. A process for each object: two that define the same kernels and hold a C++ library of
+    their own each are not loaded into one where they are used, and ended it by a signal here."""
+    name, path = argv
     import torch
 
     sys.path.insert(0, str(HERE / "candidates" / "extensions"))
     case = __import__(name)
-    module = f"grove_{name}"
-    a, b = observe(case, load(ours, module), torch), observe(case, load(theirs, module), torch)
+    print(json.dumps(observe(case, load(path, f"grove_{name}"), torch)))
+    return 0
+
+
+def compare(python, name, ours, theirs):
+    """(whether both do the same, what was seen)."""
+    seen = []
+    for whose, path in (("ours", ours), ("theirs", theirs)):
+        done = subprocess.run([python, __file__, "observe", name, path], capture_output=True, text=True)
+        if done.returncode != 0:
+            return False, f"{whose}: exit {done.returncode}: {done.stderr[-1000:].strip()}"
+        seen.append(json.loads(done.stdout.splitlines()[-1]))
+    a, b = seen
+    said = [f"ours: {str(x)[:300]}, theirs: {str(y)[:300]}" for x, y in zip(a, b) if x != y]
     if len(a) != len(b):
-        print(f"ours: {len(a)} observations, theirs: {len(b)}")
-    for x, y in zip(a, b):
-        if x != y:
-            print("ours:  ", str(x)[:400])
-            print("theirs:", str(y)[:400])
-    errors = sum(isinstance(x, list) and x[0].endswith("Error") for x in a)
-    print(f"{len(a)} observations, {errors} of them errors")
-    return 0 if a == b else 1
+        said.append(f"ours: {len(a)} observations, theirs: {len(b)}")
+    errors = sum(isinstance(x, list) and str(x[0]).endswith("Error") for x in a)
+    return not said, "; ".join(said + [f"{len(a)} observations, {errors} of them errors"])
 
 
 def machine_code(path):
@@ -93,8 +100,8 @@ def machine_code(path):
 
 
 def main():
-    if len(sys.argv) > 1 and sys.argv[1] == "compare":
-        return compare(sys.argv[2:])
+    if len(sys.argv) > 1 and sys.argv[1] == "observe":
+        return observe_alone(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", required=True)
     parser.add_argument("--out", required=True)
@@ -167,10 +174,7 @@ def main():
         a, b = built[name], baseline[name]
         same, said, sass = False, "", None
         if "object" in a and "object" in b:
-            done = subprocess.run([args.python, __file__, "compare", name, a["object"], b["object"]], capture_output=True, text=True)
-            same, said = done.returncode == 0, (done.stdout + done.stderr)[-1500:].strip()
-            if not same:
-                said = f"exit {done.returncode}: {said}"  # negative: a signal, which may be of the process's end
+            same, said = compare(args.python, name, a["object"], b["object"])
             if shutil.which("cuobjdump"):
                 first, second = machine_code(a["object"]), machine_code(b["object"])
                 sass = len(first) > 0 and first == second
