@@ -73,6 +73,12 @@ TEST_CASE("Elements of a product may be selected, and nothing is to be done with
                         Operation("matmul", {"v0", "in1"}, "v1", Half({4, 5}))}),
            "v1", kTwo)
             .empty());
+  // A number that a half type does not hold may be rounded to it.
+  const auto added = [](const std::string& by) {
+    return json::array({Operation("addmm", {"p1", "in0", "in1", "1", by}, "v0", Half({4, 5}))});
+  };
+  CHECK(Of(added("0.3"), "v0", kTwo, kWeights).empty());
+  CHECK(Of(added("-0.5"), "v0", kTwo, kWeights) == Inputs{0, 1});
   CHECK(Of(json::array({Operation("conv1d", {"in0", "p0"}, "v0", Half({4, 5}))}), "v0", kTwo, kWeights).empty());
 }
 

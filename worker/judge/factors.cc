@@ -1,6 +1,7 @@
 #include "worker/judge/factors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -117,9 +118,24 @@ class Reader {
         std::any_of(operands.begin(), operands.end(), [](const Value* one) { return one->kind == Kind::kOther; })) {
       return;
     }
-    if (products->count(name) != 0) return Multiply(name, operands, value);
+    if (products->count(name) != 0) {
+      if (std::all_of(operation.at("inputs").begin(), operation.at("inputs").end(), LosesNothing)) {
+        Multiply(name, operands, value);
+      }
+      return;
+    }
     if (converts->count(name) != 0) return Convert(*operands[0], value);
     if (follows->count(name) != 0) Follow(name, operation, operands, value);
+  }
+
+  // Of a constant that operands are multiplied by (alpha and beta of addmm): others may be rounded to a half type, as
+  // torch does where it multiplies by them in a step of their own.
+  static bool LosesNothing(const json& input) {
+    const json number = json::parse(input.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+    if (!number.is_number()) return true;
+    int exponent;
+    const double fraction = std::frexp(std::fabs(number.get<double>()), &exponent);
+    return fraction == 0 || fraction == 0.5;
   }
 
   static void Multiply(const std::string& name, const std::vector<const Value*>& operands, Value* value) {
