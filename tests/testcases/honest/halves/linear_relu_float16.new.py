@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 
 class ModelNew(nn.Module):
-    """The bias is added in float32."""
+    """The product is rounded before the bias is added."""
 
     def __init__(self):
         super().__init__()
@@ -12,4 +12,4 @@ class ModelNew(nn.Module):
         self.b = nn.Parameter(torch.randn(384).half())
 
     def forward(self, x):
-        return F.relu(F.linear(x.float(), self.w.float(), self.b.float())).half()
+        return F.relu((x.float() @ self.w.float().t()).half().float() + self.b.float()).half()
