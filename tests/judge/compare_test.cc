@@ -1,7 +1,10 @@
 #include "worker/judge/compare.h"
 
+#include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "worker/judge/random.h"
@@ -364,6 +367,114 @@ TEST_CASE("Half and bfloat16 read as their definition says", "[compare]") {
       REQUIRE(HalfToFloat(bits) == std::ldexp(1.0f + static_cast<float>(fraction) / 1024, exponent));
     }
   }
+}
+
+namespace {
+
+std::uint16_t ToBfloat(double value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+double RoundedToBfloat(double value) { return static_cast<double>(BfloatToFloat(ToBfloat(value))); }
+
+// Products of bfloat16 numbers, each a sum of its own, to which a bias of their size is added.
+struct Products {
+  std::vector<double> x, w, bias;
+  explicit Products(std::uint64_t seed) {
+    Random random(seed);
+    for (int i = 0; i < 4096; ++i) {
+      for (std::vector<double>* values : {&x, &w, &bias}) values->push_back(RoundedToBfloat(Gaussian(&random)));
+    }
+  }
+
+  // `got`: an element of the candidate by its number.
+  template <typename Got>
+  Comparison Judge(bool biased, const Got& got, bool one_term = true) const {
+    std::vector<double> high;
+    std::vector<std::uint16_t> reference, candidate;
+    double lost = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      high.push_back(x[i] * w[i] + (biased ? bias[i] : 0));
+      reference.push_back(ToBfloat(high[i]));
+      candidate.push_back(ToBfloat(got(i)));
+      lost += std::pow(RoundedToBfloat(high[i]) - high[i], 2);
+    }
+    ComparisonInput input;
+    input.got = candidate.data();
+    input.reference = reference.data();
+    input.high = high.data();
+    input.elements = static_cast<std::int64_t>(x.size());
+    input.type = Type("bfloat16");
+    input.own_rounding = std::sqrt(lost / static_cast<double>(x.size()));
+    Rule rule;
+    rule.one_term = one_term;
+    return Compare(input, rule);
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "A product of one term in bfloat16 is rounded before its bias is added, and has weights of more than eight bits",
+    "[compare]") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const Products p(seed);
+    const auto exact = [&p](std::size_t i) { return p.x[i] * p.w[i]; };
+    CHECK(p.Judge(false, exact).ok);
+    CHECK(p.Judge(true, [&](std::size_t i) { return exact(i) + p.bias[i]; }).ok);
+    CHECK(p.Judge(true, [&](std::size_t i) { return RoundedToBfloat(exact(i)) + p.bias[i]; }).ok);
+    // A factor is rounded, and the product, before the bias is.
+    CHECK(p.Judge(true, [&](std::size_t i) {
+             return RoundedToBfloat(RoundedToBfloat(exact(i) / 3) * 3) + RoundedToBfloat(p.bias[i]);
+           }).ok);
+    // With a factor for every 8, 16 or 32 of them.
+    for (const std::size_t group : {8u, 16u, 32u}) {
+      const auto eight_bits = [&](std::size_t i) {
+        double most = 0;
+        for (std::size_t j = i / group * group; j < (i / group + 1) * group; ++j)
+          most = std::max(most, std::fabs(p.w[j]));
+        return p.x[i] * std::nearbyint(p.w[i] / most * 127) * most / 127;
+      };
+      CAPTURE(group);
+      const Comparison found = p.Judge(false, eight_bits);
+      CHECK_FALSE(found.ok);
+      CHECK(found.why.find("lower precision") != std::string::npos);
+      CHECK(p.Judge(false, eight_bits, /*one_term=*/false).ok);  // where many terms are added up it may be their order
+    }
+  }
+}
+
+TEST_CASE("A reference that rounds on its way widens what a product of one term may be off by", "[compare]") {
+  const Products p(3);
+  std::vector<double> high;
+  std::vector<std::uint16_t> reference, got;
+  double lost = 0;
+  for (std::size_t i = 0; i < p.x.size(); ++i) {
+    high.push_back(p.x[i] * p.w[i] + p.bias[i]);
+    reference.push_back(ToBfloat(RoundedToBfloat(p.x[i] * p.w[i]) + p.bias[i]));
+    double value = high[i];
+    for (double by : {3, 5, 7, 9, 11, 13}) value = RoundedToBfloat(value / by) * by;
+    got.push_back(ToBfloat(value));
+    lost += std::pow(RoundedToBfloat(high[i]) - high[i], 2);
+  }
+  ComparisonInput input;
+  input.got = got.data();
+  input.high = high.data();
+  input.elements = static_cast<std::int64_t>(high.size());
+  input.type = Type("bfloat16");
+  input.own_rounding = std::sqrt(lost / static_cast<double>(high.size()));
+  Rule rule;
+  rule.one_term = true;
+  input.reference = reference.data();
+  CHECK(Compare(input, rule).ok);
+  std::vector<std::uint16_t> once;
+  for (double value : high) once.push_back(ToBfloat(value));
+  input.reference = once.data();
+  CHECK_FALSE(Compare(input, rule).ok);
+  // What it is rounded to is not known: as elsewhere.
+  input.own_rounding = -1;
+  CHECK(Compare(input, rule).ok);
 }
 
 }  // namespace grove::judge

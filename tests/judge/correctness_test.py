@@ -653,6 +653,48 @@ for (int i = 0; i < 400; ++i) { p += l[i]; for (int j = 0; j < 400; ++j) if (l[i
         assert self.native(MATMUL, MATMUL_BODY % BF16, tight)["result"]["verdict"] == "VERDICT_WRONG"
         assert self.native(MATMUL, "memset(y, 0, n * 4);", reduced)["result"]["verdict"] == "VERDICT_WRONG"
 
+    # Eight bits for each weight, and a factor for every 32 of them.
+    EIGHT_BITS = """
+def eight_bits(w):
+    groups = w.float().reshape(w.shape[0] // 32, 32, w.shape[1])
+    step = groups.abs().amax(1, keepdim=True).clamp_min(1e-30) / 127
+    return ((groups / step).round() * step).reshape(w.shape).bfloat16()
+"""
+
+    def test_weights_of_eight_bits_are_wrong_in_a_half_type(self):
+        forward = "torch.addmm(self.b, a[0], self.w)"
+        made = "        self.w = nn.Parameter((torch.randn(1024, 256) / 32).bfloat16())\n        self.b = nn.Parameter(torch.randn(256).bfloat16())\n"
+        problem = built("        return " + forward, "[torch.randn(48, 1024).bfloat16()]", made) + self.EIGHT_BITS
+        in_turn = """t = a[0][:, :64] @ self.w[:64]
+        for k in range(64, 1024, 64): t = t + a[0][:, k:k + 64] @ self.w[k:k + 64]
+        return t + self.b"""  # each partial sum, and all that is added up so far, is rounded
+        for honest in ("(a[0].float() @ self.w.float() + self.b.float()).bfloat16()", "a[0] @ self.w + self.b", in_turn):
+            result = self.new(problem, "return " + forward, honest if "return" in honest else "return " + honest)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (honest, result)
+            assert self.outcomes(result)["SPARSE"]["passed"] == 2, result
+        cheat = {"old": forward, "new": "torch.addmm(self.b, a[0], eight_bits(self.w))"}
+        result = self.new(problem, **cheat)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "one factor zero" in result["reason"], result
+        # As far as sums of many terms go, it may be how they are added up.
+        assert self.new(problem, **cheat, options=dict(QUICK, only_given_inputs=True))["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_either_factor_of_a_product_in_a_half_type_has_all_its_bits(self):
+        forward = "torch.relu(a[0] @ a[1])"
+        problem = model("        return " + forward, "[torch.randn(96, 512).bfloat16(), torch.randn(512, 128).bfloat16()]") + self.EIGHT_BITS
+        result = self.new(problem, forward, "torch.relu((a[1].t().float() @ a[0].t().float()).t().bfloat16())")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["SPARSE"]["passed"] == 3, result
+        for cheat in ("torch.relu(eight_bits(a[0].t()).t() @ a[1])", "torch.relu(a[0] @ eight_bits(a[1]))"):
+            result = self.new(problem, forward, cheat, dict(QUICK, distributions=["INPUT_DISTRIBUTION_SPARSE"]))["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "one factor zero" in result["reason"], (cheat, result)
+
+    def test_what_follows_a_product_in_a_half_type_may_round_as_it_likes(self):
+        forward = "torch.nn.functional.gelu(torch.nn.functional.linear(a[0], self.w))"
+        problem = built("        return " + forward, "[torch.randn(48, 512).bfloat16()]",
+                        "        self.w = nn.Parameter((torch.randn(128, 512) / 23).bfloat16())\n")
+        steps = "[0.5 * t * (1 + torch.erf(t * 0.70710678)) for t in [a[0] @ self.w.t()]][0]"
+        result = self.new(problem, forward, steps)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["SPARSE"]["passed"] == 1, result
+
     # ---------------------------------------------------------------------------------------------------- types, trees
     def test_every_type_in_every_place(self):
         for dtype, make in (("float16", "torch.randn(33, 7)"), ("bfloat16", "torch.randn(33, 7)"), ("float64", "torch.randn(33, 7)"),

@@ -316,13 +316,14 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     noise_.assign(noise_.size(), {});
     OtherDraw drawn = others_.Draw(distribution, form, set, *slot, rules_);
     if (!drawn.skipped.empty()) {
-      if (current_->trials == 0 && (current_->skipped.empty() || drawn.skipped != "tried already")) {
+      if (current_->trials == 0 && (current_->skipped.empty() || drawn.skipped != kTried)) {
         current_->skipped = drawn.skipped;
       }
       continue;
     }
     current_->skipped.clear();
     current_->how = drawn.how;
+    rules_.one_term = drawn.one_term;
     arena->Fill(slot, std::move(drawn.leaves));
     arena->Poison(slot);
     MakeRoom();
@@ -383,6 +384,7 @@ void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* sl
                         const OtherDraw& drawn) {
   OnOthers(drawn.distribution, [&] {
     current_->how = drawn.how + ", between timed runs";
+    rules_.one_term = drawn.one_term;
     Verify(conversation, arena, slot, reply, drawn.expected, drawn.leaves, findings_.trials + 1);
   });
 }

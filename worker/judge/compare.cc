@@ -249,6 +249,21 @@ ErrorPass PassFor(const ComparisonInput& input, const Rule& rule, const ScaledTh
   return pass;
 }
 
+namespace {
+
+// The rms error, absolute, of a product of one term that is rounded to a half type: at its end, as is known exactly,
+// and before, as often as the reference itself does and a little more.
+double OneTermError(const ComparisonInput& input, double output_rms, double noise_squares, double condition) {
+  const double ended = input.own_rounding * input.own_rounding, inner = std::max(noise_squares - ended, 0.0);
+  // Inputs that are moved each by itself move a product of two by the root of two; what is beyond comes of terms (a
+  // bias) that cancel, as what is rounded before does.
+  const double cancels = std::max(condition / std::sqrt(2.0), 1.0);
+  const double rounded = kInnerRounding * ConstantsFor(input.type).epsilon * cancels * output_rms;
+  return std::hypot(input.own_rounding, std::max(kNoiseFactor * std::sqrt(inner), rounded));
+}
+
+}  // namespace
+
 ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude,
                            const ResponseTally& response, Comparison* result) {
   const double finite = static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1));
@@ -288,6 +303,10 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
         std::max(result->noise.unstable, static_cast<double>(response.own_jumps) / finite / roundings);
   }
   ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result->noise, rule);
+  if (rule.one_term && rule.reduced == 0 && input.high != nullptr && input.own_rounding >= 0) {
+    const double noise = (own_jumps ? response.noise_squares : magnitude.noise_squares) / finite;
+    limits.rms = std::min(limits.rms, OneTermError(input, rms, noise, result->noise.condition));
+  }
   Rule same = rule;
   same.reduced = 0;
   same.unit = rms > 0 ? rule.unit / rms : 0;

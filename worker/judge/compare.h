@@ -42,6 +42,9 @@ struct Rule {
   // take off constants of the former size (a hyperbolic tangent as 2 / (1 + e^-2x) - 1): what their work rounds of that
   // is allowed, too. 0 = nothing of that.
   double unit = 0;
+  // Scaled: every sum has one term (one_term.h). Nothing is added up, so that a half type is not off by much more than
+  // its own rounding.
+  bool one_term = false;
 };
 
 // The constants of the scaled rule, for one element type.
@@ -83,6 +86,9 @@ inline constexpr double kMostOwnJumps = 1e-2, kOwnGap = 1.0 / 16;
 inline constexpr std::int64_t kNeighbours = 256;  // elements of criterion 4
 inline constexpr double kBlockFactor = 8;         // a block's rms error over the honest one of its magnitude
 inline constexpr double kBlockNoise = 16;         // or over the reference's own error there
+// Of products of one term in half types: what programs may make of it that round before the end (a product before a
+// bias is added), in spacings of the type. Each such rounding is 0.21 to 0.29 of one.
+inline constexpr double kInnerRounding = 0.4;
 
 // What is known of the reference's own error on one output, relative to that output's rms.
 struct ReferenceNoise {
@@ -114,10 +120,11 @@ struct ComparisonInput {
   const double* nudged = nullptr;   // the same for nudged inputs; null where there is none; only with `high`
   std::int64_t elements = 0;
   wire::DType type;
-  double reduction = 1;  // longest reduction that leads to this output
-  ReferenceNoise noise;  // from another draw, used where `high` is null
-  double jumps = 0;      // share of elements that jump in one nudge, as a larger one counted it; with `nudged`
-  double own_error = 0;  // rms of the reference's own error, where it was measured on more inputs than these
+  double reduction = 1;      // longest reduction that leads to this output
+  ReferenceNoise noise;      // from another draw, used where `high` is null
+  double jumps = 0;          // share of elements that jump in one nudge, as a larger one counted it; with `nudged`
+  double own_error = 0;      // rms of the reference's own error, where it was measured on more inputs than these
+  double own_rounding = -1;  // rms of what `high` loses by being rounded to its type; negative where that is not known
   // Of an exact type: whether at least one of `turns` nudges turned the element over. Null where that is not known.
   const bool* turned = nullptr;
   int turns = 0;

@@ -107,6 +107,36 @@ double ScaleOf(const at::Tensor& reference) {
   return std::ldexp(1.0, std::min(-std::ilogb(largest), 1000));
 }
 
+// The rms of what the exact values lose by being rounded to their type, a half one. Negative where there are so few
+// different ones that another program's roundings need not be alike.
+double OwnRounding(const ComparedTensors& tensors) {
+  constexpr std::int64_t kSample = 1 << 14, kDifferent = 256;
+  const at::Tensor& reference = tensors.reference;
+  if (!IsHalf(reference.scalar_type()) || !tensors.high.defined() || tensors.high.sizes() != reference.sizes()) {
+    return -1;
+  }
+  try {
+    const at::Tensor high = tensors.high.reshape({-1});
+    at::Tensor some = high.slice(0, 0, kChunk).to(at::kDouble);
+    some = some.masked_select(some.ne(0).logical_and(at::isfinite(some)));
+    const std::int64_t step = std::max<std::int64_t>(some.numel() / kSample, 1);
+    some = some.slice(0, 0, some.numel(), step).to(at::kCPU);
+    if (some.numel() < kDifferent || std::get<0>(at::_unique(some)).numel() < kDifferent) return -1;
+    double squares = 0;
+    std::int64_t known = 0;
+    for (std::int64_t begin = 0; begin < high.numel(); begin += kChunk) {
+      const at::Tensor values = high.slice(0, begin, begin + kChunk).to(at::kDouble);
+      const at::Tensor lost = (values.to(reference.scalar_type()).to(at::kDouble) - values).abs();
+      const at::Tensor finite = at::isfinite(lost);
+      known += Count(finite);
+      squares += lost.masked_fill(finite.logical_not(), 0).square().sum().item<double>();
+    }
+    return std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(known, 1)));
+  } catch (const std::exception&) {
+    return -1;  // no memory for it
+  }
+}
+
 Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   ComparisonInput input;
   const at::Tensor reference = tensors.reference.cpu().contiguous();
@@ -135,6 +165,7 @@ Comparison CompareOnHost(const ComparedTensors& tensors, const Rule& rule) {
   input.noise.single = Single(tensors.reference);
   input.jumps = std::max(WideJumps(tensors), tensors.jumps);
   input.own_error = tensors.own_error;
+  if (rule.one_term) input.own_rounding = OwnRounding(tensors);
   at::Tensor turned;
   if (!Fractions(reference) && tensors.nudged.defined() && reference.numel() > 0) {
     const auto jumps = tensors.nudged.ne(tensors.high).sum().item<std::int64_t>();
@@ -175,6 +206,7 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
   input.noise = tensors.noise;
   input.noise.single = Single(tensors.reference);
   input.jumps = std::max(WideJumps(tensors), tensors.jumps);
+  if (rule.one_term) input.own_rounding = OwnRounding(tensors);
   const at::Tensor reference = Flat(tensors.reference);
   at::Tensor got, high, nudged;
   input.reference = reference.data_ptr();

@@ -29,7 +29,8 @@ constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are t
 // Forms of SCALED.
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
               kSmall = kAlone + kMostAlone;
-constexpr double kHeld = 16;  // spacings of the type that must fit into the spread of shifted values
+constexpr int kMostFactors = 2;  // forms of SPARSE, for the inputs that are a factor
+constexpr double kHeld = 16;     // spacings of the type that must fit into the spread of shifted values
 
 bool RandomSigns(int form) { return form == kSigns || form == kLess || form == kSignsAlone; }
 double ScaleOf(int form) {
@@ -173,10 +174,14 @@ int Forms(Distribution distribution) {
     case Distribution::kShifted:
     case Distribution::kOutliers:
       return 2;
+    case Distribution::kSparse:
+      return kOneTerm + kMostFactors;
     default:
       return 1;
   }
 }
+
+bool OneTerm(Distribution distribution, int form) { return distribution == Distribution::kSparse && form >= kOneTerm; }
 
 bool Needless(Distribution distribution, int form, int borne) {
   if (distribution == Distribution::kShifted) return form > 0 && borne >= 0;
@@ -229,7 +234,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         made = (wide * shrink + shift).to(value.scalar_type());
         const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
         if (spread < kHeld * shift * Spacing(type)) {
-          result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : "tried already";
+          result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : kTried;
           return result;
         }
         break;
@@ -273,7 +278,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   // (Of one input there is no other that could stay.)
   if ((changed == 0 && distribution == Distribution::kOutliers && form == 1) || (alone && changeable < 2) ||
       (alone && changed == 0 && changeable > 0)) {
-    result.skipped = "tried already";
+    result.skipped = kTried;
     return result;
   }
   if (changed == 0) {
@@ -285,7 +290,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   switch (distribution) {
     case Distribution::kScaled:
       if ((form == kAsTheyAre || form == kSignsAlone) && !one_sign) {
-        result.skipped = "tried already";  // the same as with signs at random
+        result.skipped = kTried;  // the same as with signs at random
       } else if (form == kSmall) {
         result.how = "divided by 128";
       } else {

@@ -20,7 +20,8 @@ Distribution ParseDistribution(const std::string& name);
 // SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; where the
 // reference bears neither (an exponential), less large with such signs, or these alone, and one input alone large;
 // small. SHIFTED has two: far from zero, and near one to fall back to. OUTLIERS has two: one element in a thousand; a
-// few in all.
+// few in all. SPARSE has, beside the first, one for each of two inputs that are a factor of a product: made by
+// KeepOneTerm (one_term.h), not by Transform.
 int Forms(Distribution distribution);
 // Whether such values need not be made: they are to fall back to where others are not borne. `borne` is the first form
 // of the distribution that was, or -1.
@@ -28,6 +29,11 @@ bool Needless(Distribution distribution, int form, int borne);
 // GIVEN has one beside the values as they are: each is moved by less than 2^-10 of itself (float64: 2^-23), to where
 // rounding it to half precision or TF32 (to float32) makes it smaller, by some 0.44 of their spacing (leaning.h).
 inline constexpr int kLeaning = 1;
+
+inline constexpr int kOneTerm = 1;  // the first of these forms
+bool OneTerm(Distribution distribution, int form);
+// OtherDraw::skipped and Transformed::skipped of a form that is none here.
+inline constexpr char kTried[] = "tried already";
 
 struct Transformed {
   std::string how;      // for people: "times 128, signs at random"

@@ -24,6 +24,7 @@
 
 #include "worker/judge/continuity.h"
 #include "worker/judge/evaluation.h"
+#include "worker/judge/factors.h"
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
@@ -471,6 +472,7 @@ class Judge {
       problem_.chooses = Chooses(trace.graph);
       if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
+        problem_.factors = FactorsOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
       }
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "worker/judge/choices.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversions.h"
 #include "worker/judge/findings.h"
+#include "worker/judge/one_term.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/verdict.h"
 
@@ -31,6 +34,7 @@ bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
 Rule Rules::Of(std::size_t output) const {
   Rule one = rule;
   if (output < units.size()) one.unit = units[output];
+  if (output < one_term.size()) one.one_term = one_term[output];
   return one;
 }
 
@@ -111,18 +115,43 @@ bool OtherDraws::KeepsPrecision(const OtherDraw& leaning) {
   return true;
 }
 
+std::optional<std::size_t> OtherDraws::FactorOf(Distribution distribution, int form) const {
+  if (!OneTerm(distribution, form) || !expecting_.has_high() || reduced_ > 0) return std::nullopt;
+  std::set<std::size_t> factors;
+  for (const auto& of_output : problem_.factors) factors.insert(of_output.begin(), of_output.end());
+  const auto which = static_cast<std::size_t>(form - kOneTerm);
+  if (which >= factors.size()) return std::nullopt;
+  return *std::next(factors.begin(), static_cast<std::ptrdiff_t>(which));
+}
+
+Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* drawn) {
+  const std::optional<std::size_t> factor = FactorOf(distribution, form);
+  if (!factor) return Transform(distribution, form, problem_.reduction, &secret_, &drawn->leaves);
+  for (const auto& of_output : problem_.factors) {
+    drawn->one_term.push_back(std::find(of_output.begin(), of_output.end(), *factor) != of_output.end());
+  }
+  return KeepOneTerm(*factor, problem_.reduction, &secret_, &drawn->leaves);
+}
+
 OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules) {
   OtherDraw drawn{distribution, {}, {}, "", ""};
+  if (OneTerm(distribution, form) && !FactorOf(distribution, form)) {
+    drawn.skipped = kTried;
+    reference_.SelectShapeSet(0);
+    return drawn;
+  }
   reference_.SelectShapeSet(set);
   drawn.leaves = reference_.Draw(SecretSeed());
   try {
-    const Transformed made = Transform(distribution, form, problem_.reduction, &secret_, &drawn.leaves);
+    const Transformed made = Make(distribution, form, &drawn);
     drawn.how = made.how;
     drawn.skipped = made.skipped;
   } catch (const std::exception& error) {
     drawn.skipped =
         "such values cannot be made: " + (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
+  Rules here = rules;
+  here.one_term = drawn.one_term;
   if (drawn.skipped.empty()) {
     try {
       drawn.expected = expecting_.Compute(drawn.leaves, true, true);
@@ -133,7 +162,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
         LeaveOutIndices(slot, &drawn);
         if (drawn.skipped.empty()) {
           if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
-          drawn.skipped = Unusable(drawn, rules);
+          drawn.skipped = Unusable(drawn, here);
         }
       }
     } catch (const std::exception& error) {

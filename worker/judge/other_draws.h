@@ -18,8 +18,9 @@ namespace grove::judge {
 
 // The rules by which a draw's outputs are judged.
 struct Rules {
-  Rule rule;                  // of all of them
-  std::vector<double> units;  // Rule::unit of each; none where empty
+  Rule rule;                        // of all of them
+  std::vector<double> units;        // Rule::unit of each; none where empty
+  std::vector<bool> one_term = {};  // Rule::one_term of each; none where empty
   Rule Of(std::size_t output) const;
 };
 
@@ -34,7 +35,8 @@ struct OtherDraw {
   Distribution distribution;
   std::vector<Leaf> leaves;
   Expected expected;
-  std::string how, skipped;  // skipped: why it is of no use
+  std::string how, skipped;         // skipped: why it is of no use
+  std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
 };
 
 class OtherDraws {
@@ -68,6 +70,9 @@ class OtherDraws {
   bool LongSums() const;
   bool MayLean(const Slot& slot) const;
   bool KeepsPrecision(const OtherDraw& leaning);  // the reference as written
+  // The input that a form of this distribution leaves one term of; nothing where the form is another, or there is none.
+  std::optional<std::size_t> FactorOf(Distribution distribution, int form) const;
+  Transformed Make(Distribution distribution, int form, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, OtherDraw* drawn);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they

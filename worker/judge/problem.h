@@ -26,6 +26,8 @@ struct LoadedProblem {
   Exactness ExactnessOf(std::size_t output) const {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;
   }
+  // Of each output that is one product: the inputs by which each of its sums has one term (factors.h).
+  std::vector<std::vector<std::size_t>> factors;
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known
