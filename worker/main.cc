@@ -53,6 +53,7 @@ struct Flags {
   std::string cache_salt;
   std::string python, nvcc, ncu, cxx = "g++";
   int64_t judge_memory_bytes = 0;
+  int64_t warm_judges_memory_bytes = 0;
   v1::Limits limits;
   double grace_seconds = 30;
   bool exit_with_parent = false;
@@ -132,6 +133,11 @@ void DefineDaemon(CLI::App& app, Flags& flags) {
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
                "end when the process that started this one does; ignores SIGINT");
   app.add_option("--judge-memory-bytes", flags.judge_memory_bytes, "memory of a judge; 0 = built-in")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->group("Limits (defaults of jobs that set none; 0 = built-in)");
+  app.add_option("--warm-judges-memory-bytes", flags.warm_judges_memory_bytes,
+                 "memory of this machine that judges of earlier problems may hold together; 0 = half of it")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE")
       ->group("Limits (defaults of jobs that set none; 0 = built-in)");
@@ -242,6 +248,7 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
   options.cache_salt = flags.cache_salt;
   options.allow_weak_sandbox = flags.allow_weak_sandbox;
   options.judge_memory_bytes = flags.judge_memory_bytes;
+  options.warm_judges_memory_bytes = flags.warm_judges_memory_bytes;
   options.default_limits = flags.limits;
   absl::StatusOr<std::unique_ptr<Pipeline>> pipeline = Pipeline::Start(
       options,

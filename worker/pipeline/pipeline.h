@@ -32,6 +32,7 @@ struct PipelineOptions {
   std::string cache_salt;  // of the operator: builds under another are not taken from the cache
   bool allow_weak_sandbox = false;
   int64_t judge_memory_bytes = 0;             // 0 = default
+  int64_t warm_judges_memory_bytes = 0;       // of the host, all of them together; 0 = half of it
   v1::Limits default_limits;                  // zero fields: worker/sandbox/limits.h
   std::optional<HealthProbes> health_probes;  // not set = the real ones
   // What a candidate holds may take long to take down. Past this its process is taken for stuck, and the device for
