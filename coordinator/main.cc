@@ -56,6 +56,7 @@ struct Flags {
   double lease_seconds = 15;
   double drain_seconds = 10;
   int max_attempts = 5;
+  std::string cache_salt;
   int generator_threads = 8;
   llm::Settings llm = llm::SettingsFromEnvironment();
   bool llm_no_job_urls = false;
@@ -97,6 +98,11 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--max-attempts", flags.max_attempts, "leases of one evaluation before it is called unmeasurable")
       ->check(CLI::Range(1, 100))
       ->capture_default_str()
+      ->group("Farm");
+  app.add_option("--cache-salt", flags.cache_salt,
+                 "any text: results are used again (--reuse) only for jobs under the same; change it where a machine "
+                 "has changed in a way that its description does not show")
+      ->type_name("TEXT")
       ->group("Farm");
   app.add_option("--drain-seconds", flags.drain_seconds, "at the end, wait so long for evaluations that run")
       ->check(CLI::Range(0.0, 86400.0))
@@ -244,6 +250,7 @@ int Main(int argc, char** argv) {
   options.heartbeat = absl::Seconds(flags.heartbeat_seconds);
   options.lease = absl::Seconds(flags.lease_seconds);
   options.max_attempts = flags.max_attempts;
+  options.cache_salt = flags.cache_salt;
   options.generator_threads = flags.generator_threads;
   options.hold_before = flags.hold ? absl::InfiniteFuture() : absl::FromUnixNanos(flags.hold_before);
   generate::FactoryOptions generators;

@@ -50,8 +50,10 @@ struct Flags {
   std::string metrics_listen;
   bool allow_weak_sandbox = false;
   int build_slots = 0;
+  std::string cache_salt;
   std::string python, nvcc, ncu, cxx = "g++";
   int64_t judge_memory_bytes = 0;
+  int64_t warm_judges_memory_bytes = 0;
   v1::Limits limits;
   double grace_seconds = 30;
   bool exit_with_parent = false;
@@ -121,12 +123,21 @@ void DefineDaemon(CLI::App& app, Flags& flags) {
   app.add_option("--build-slots", flags.build_slots, "builds at once; 0 = half the hardware threads, at most 8")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
+  app.add_option("--cache-salt", flags.cache_salt,
+                 "any text: builds are taken from the cache only under the same; change it where the tools have "
+                 "changed in a way that their versions do not show")
+      ->type_name("TEXT");
   app.add_option("--grace-seconds", flags.grace_seconds, "at the end, wait so long for work that runs")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app.add_flag("--exit-with-parent", flags.exit_with_parent,
                "end when the process that started this one does; ignores SIGINT");
   app.add_option("--judge-memory-bytes", flags.judge_memory_bytes, "memory of a judge; 0 = built-in")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->group("Limits (defaults of jobs that set none; 0 = built-in)");
+  app.add_option("--warm-judges-memory-bytes", flags.warm_judges_memory_bytes,
+                 "memory of this machine that judges of earlier problems may hold together; 0 = half of it")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE")
       ->group("Limits (defaults of jobs that set none; 0 = built-in)");
@@ -234,8 +245,10 @@ int RunDaemon(const Flags& flags, const v1::DeviceInfo& device) {
   options.cxx = flags.cxx;
   const int threads = static_cast<int>(std::thread::hardware_concurrency());
   options.build_slots = flags.build_slots > 0 ? flags.build_slots : std::clamp(threads / 2, 1, 8);
+  options.cache_salt = flags.cache_salt;
   options.allow_weak_sandbox = flags.allow_weak_sandbox;
   options.judge_memory_bytes = flags.judge_memory_bytes;
+  options.warm_judges_memory_bytes = flags.warm_judges_memory_bytes;
   options.default_limits = flags.limits;
   absl::StatusOr<std::unique_ptr<Pipeline>> pipeline = Pipeline::Start(
       options,

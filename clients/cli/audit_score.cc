@@ -151,7 +151,16 @@ AuditOutcome SettleAudit(const AuditCorpus& corpus, std::vector<AuditOutcome> ro
     chosen = find([](const AuditOutcome& one) { return one.good && one.result.verdict() != v1::VERDICT_UNMEASURABLE; });
   }
   if (chosen == rounds.end()) chosen = find([](const AuditOutcome& one) { return !one.good; });
-  return chosen == rounds.end() ? rounds.front() : *chosen;
+  AuditOutcome settled = chosen == rounds.end() ? rounds.front() : *chosen;
+  const auto bad = std::count_if(rounds.begin(), rounds.end(), [](const AuditOutcome& one) { return !one.good; });
+  if (bad > 0 && bad < static_cast<int64_t>(rounds.size())) {
+    settled.rounds =
+        absl::StrCat("not as it must be in ", bad, " of ", rounds.size(),
+                     " rounds: ", absl::StrJoin(rounds, "; ", [](std::string* out, const AuditOutcome& one) {
+                       absl::StrAppend(out, one.seen, one.good ? "" : absl::StrCat(" (", one.why, ")"));
+                     }));
+  }
+  return settled;
 }
 
 AuditScore ScoreAudit(const AuditCorpus& corpus, const std::vector<size_t>& chosen, v1::DeviceKind device,
@@ -194,7 +203,13 @@ std::string RenderAuditMiss(const AuditCorpus& corpus, const AuditCaseScore& one
   const AuditCase& judged = corpus.cases[one.index];
   std::string out;
   for (const AuditOutcome& outcome : one.outcomes) {
-    if (outcome.good) continue;
+    if (outcome.good) {
+      // Counted as good, and not hidden that it was not so every time.
+      if (outcome.rounds.empty()) continue;
+      absl::StrAppend(&out, style.Yellow("VARIED  "), " ", judged.id, " ", FileOf(corpus, outcome.entry).name, ": ",
+                      judged.title, "\n          ", OneLine(outcome.rounds), "\n");
+      continue;
+    }
     const bool unjudged = outcome.result.verdict() == v1::VERDICT_UNSPECIFIED;
     const char* word = unjudged                                        ? "NOT RUN "
                        : one.state == AuditState::kKnownMiss           ? "KNOWN   "
@@ -207,6 +222,7 @@ std::string RenderAuditMiss(const AuditCorpus& corpus, const AuditCaseScore& one
                         : FileOf(corpus, outcome.entry).name,
                     ": ", judged.title, "\n          seen ", outcome.seen, "; ", OneLine(outcome.why));
     if (!judged.control() && !unjudged) absl::StrAppend(&out, "; layer: ", judged.layer);
+    if (!outcome.rounds.empty()) absl::StrAppend(&out, "\n          ", OneLine(outcome.rounds));
     if (!outcome.result.reason().empty()) absl::StrAppend(&out, "\n          ", OneLine(outcome.result.reason()));
     if (!judged.known_miss.empty()) absl::StrAppend(&out, "\n          known: ", OneLine(judged.known_miss));
     if (!outcome.node.empty()) absl::StrAppend(&out, "\n          grove show ", outcome.node);
@@ -279,6 +295,7 @@ std::string AuditDocument(const AuditCorpus& corpus, const AuditScore& score, co
                    {"verdict", VerdictName(outcome.result.verdict())},
                    {"seen", outcome.seen},
                    {"why", outcome.why},
+                   {"rounds", outcome.rounds},
                    {"reason", outcome.result.reason()},
                    {"evidence", outcome.result.fault().evidence()},
                    {"node", outcome.node}};

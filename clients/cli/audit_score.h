@@ -25,6 +25,8 @@ struct AuditOutcome {
   bool by_chance = false;
   std::string seen;  // "CORRECT 3.1x [3.0, 3.2]"
   std::string why;   // of one that is not good, and for those without a verdict
+  // Of one that was measured several times with different ends: how often it was not good, and what was seen in each.
+  std::string rounds;
 };
 
 double SpeedupOf(const v1::EvaluationResult& result);  // 0 = not timed
@@ -36,7 +38,7 @@ inline constexpr double kLeastGainOnCpu = 1.0;
 void JudgeAudit(const AuditCorpus& corpus, AuditOutcome* outcome);
 
 // One outcome of what was measured several times. A gain must show every time, and against the best figure that the
-// twin had in any of them; a time without a figure speaks for nothing.
+// twin had in any of them; a time without a figure speaks for nothing. Where rounds differ `rounds` has them all.
 AuditOutcome SettleAudit(const AuditCorpus& corpus, std::vector<AuditOutcome> rounds);
 
 enum class AuditState {
@@ -73,7 +75,8 @@ AuditScore ScoreAudit(const AuditCorpus& corpus, const std::vector<size_t>& chos
 // where something has no verdict and nothing was missed.
 ExitCode ExitCodeOfAudit(const AuditScore& score);
 
-// One line for each outcome that is not good: "MISSED T01 side_stream.cu ...".
+// One line for each outcome that is not good: "MISSED T01 side_stream.cu ..."; "VARIED ..." for one that counts as good
+// and was not so in every round.
 std::string RenderAuditMiss(const AuditCorpus& corpus, const AuditCaseScore& one, const Style& style);
 // The table of classes and the last line.
 std::string RenderAuditScore(const AuditCorpus& corpus, const AuditScore& score, const Style& style);

@@ -109,6 +109,7 @@ struct EngineOptions {
   absl::Duration lease = absl::Seconds(15);  // 7 heartbeats: survives a paused VM and a slow fsync, loses 15 s at most
   int max_attempts = 5;                      // leases of one evaluation before it is UNMEASURABLE with the reasons
   int generator_threads = 8;                 // model calls in flight
+  std::string cache_salt;                    // of the operator, any text: results under another are not used again
   // Jobs of the journal that have not ended and were last put to work (submitted, resumed) before this stand still, as
   // PAUSED with kInterrupted, until ResumeJob or the same submission comes: for a coordinator that is there for one
   // command, whose user did not ask for what earlier ones left. InfiniteFuture: all of them.

@@ -94,7 +94,8 @@ bool EngineImpl::FinishReused(Job& job, int kernel) {
   absl::StatusOr<v1::Event> written = ReadEvent(job.tree->kernels()[kernel].written_seq);
   if (!problem.ok() || !written.ok()) return false;
   const v1::KernelNode& node = written->kernel_written().kernel();
-  const uint64_t seq = results_.Get(ResultKey(**problem, node.candidate(), node.source_sha256(), job.tree->options()));
+  const uint64_t seq = results_.Get(
+      ResultKey(**problem, node.candidate(), node.source_sha256(), job.tree->options(), options_.cache_salt));
   if (seq == 0) return false;
   absl::StatusOr<v1::Event> earlier = ReadEvent(seq);
   if (!earlier.ok()) return false;
@@ -188,8 +189,8 @@ void EngineImpl::FinishKernel(Job& job, int kernel, int attempt, v1::EvaluationR
   const uint64_t seq = next_seq_;
   Emit(job, std::move(event));
   if (auto key = job.result_keys.find(kernel); key != job.result_keys.end()) {
-    // What could not be measured is worth another try; a later measurement stands for an earlier one.
-    if (whole.verdict() != v1::VERDICT_UNMEASURABLE) results_.Put(key->second, seq);
+    // A later measurement stands for an earlier one.
+    if (StandsForEqual(whole)) results_.Put(key->second, seq);
     job.result_keys.erase(key);
   }
   auto waiting = job.duplicates.find(kernel);
@@ -285,7 +286,8 @@ void EngineImpl::Assign(const scheduler::Grant& grant) {
       absl::StatusOr<std::string> source = ReadBlob(sha256);
       status = source.status();
       if (status.ok() && !work->has_rival()) {
-        job->result_keys[kernel] = ResultKey(**problem, work->candidate(), sha256, job->tree->options());
+        job->result_keys[kernel] =
+            ResultKey(**problem, work->candidate(), sha256, job->tree->options(), options_.cache_salt);
       }
       if (status.ok()) work->mutable_candidate()->set_source(*std::move(source));
     }

@@ -93,6 +93,25 @@ TEST_CASE("A candidate builds once and comes from the cache after that", "[build
   CHECK(second.report.seconds() == first.report.seconds());
 }
 
+TEST_CASE("A build under another salt is made anew", "[build]") {
+  Bench bench;
+  const BuildOutcome first = bench.BuildFile("relu.cpp");
+  REQUIRE(first.report.ok());
+  BuilderOptions salted = bench.options();
+  salted.cache_salt = "the compiler was patched in place";
+  const auto builder = Builder::Create(salted);
+  REQUIRE(builder.ok());
+  v1::Candidate candidate;
+  candidate.set_format(v1::CANDIDATE_FORMAT_CPP);
+  candidate.set_source(*ReadFile(absl::StrCat(GROVE_TESTCASES, "/relu.cpp"), 1 << 20));
+  for (const bool cached : {false, true}) {
+    const auto outcome = (*builder)->Build(candidate, bench.limits(), nullptr);
+    REQUIRE(outcome.ok());
+    CHECK(outcome->report.cached() == cached);
+    CHECK(outcome->report.key() != first.report.key());
+  }
+}
+
 TEST_CASE("Other flags are another object", "[build]") {
   Bench bench;
   const std::string source = "#include <grove/kernel.h>\nGROVE_KERNEL(args) { (void)args; return VALUE; }\n";

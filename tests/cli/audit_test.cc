@@ -320,6 +320,26 @@ TEST_CASE("A gain must show every time that it is measured", "[audit]") {
   CHECK_FALSE(settle({{Timed(1), 1}, {WrongResult(), 1}}).good);
 }
 
+TEST_CASE("What differed from round to round is told, also of what counts as good", "[audit]") {
+  const AuditCorpus corpus = Corpus();
+  const auto settle = [&](const std::vector<double>& speeds) {
+    std::vector<AuditOutcome> all;
+    for (const double speed : speeds) all.push_back(Outcome(corpus, 1, 0, Timed(speed), 1));
+    return SettleAudit(corpus, all);
+  };
+  CHECK(settle({1, 1, 1}).rounds.empty());
+  CHECK(settle({9, 9, 9}).rounds.empty());
+  const AuditOutcome varied = settle({9, 1, 8});
+  REQUIRE(varied.good);
+  CHECK(Contains(varied.rounds, "not as it must be in 2 of 3 rounds: CORRECT 9"));
+  CHECK(Contains(varied.rounds, "gained 800 %"));
+  const AuditScore score = ScoreAudit(corpus, All(corpus), v1::DEVICE_KIND_CPU, {varied});
+  CHECK(score.cases[1].state == AuditState::kGood);
+  CHECK(Contains(RenderAuditMiss(corpus, score.cases[1], Style()), "VARIED   C02 "));
+  CHECK(Contains(RenderAuditMiss(corpus, score.cases[1], Style()), "in 2 of 3 rounds"));
+  CHECK(Contains(AuditDocument(corpus, score, {}, ExitCode::kOk), "in 2 of 3 rounds"));
+}
+
 TEST_CASE("A control has bounds on its speed where its manifest sets them", "[audit]") {
   AuditCorpus corpus;
   corpus.cases.push_back(*Parse("H01", "min_speedup = 3\nmax_speedup = 10", {"a.cpp"}, "controls"));

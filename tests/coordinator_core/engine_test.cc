@@ -3,6 +3,7 @@
 #include <set>
 
 #include "coordinator/engine/job_tree.h"
+#include "coordinator/engine/result_index.h"
 #include "tests/coordinator_core/harness.h"
 
 namespace grove::testing {
@@ -636,6 +637,63 @@ TEST_CASE("An equal evaluation's result is given where it is asked for, and neve
   worker.NextAck();
   h.Settle();
   CHECK(h.Get(reused)->counts().finished() == 1);
+}
+
+TEST_CASE("What a limit ended is no answer for an equal evaluation: the limit may be another one by now",
+          "[engine][reuse]") {
+  Harness h;
+  Worker worker(h, "w1", 1);
+  worker.Connect();
+  const auto of_machine = [&](v1::EvaluationResult result) {
+    *result.mutable_device() = worker.hello.device();
+    return result;
+  };
+  v1::EvaluationResult killed = Bad(v1::VERDICT_BUILD_FAILED);
+  killed.mutable_fault()->set_signal(9);
+  v1::EvaluationResult slow_combination = Correct(2);
+  slow_combination.add_combinations()->set_verdict(v1::VERDICT_CORRECT);
+  slow_combination.add_combinations()->set_verdict(v1::VERDICT_TIMED_OUT);
+  const std::vector<std::pair<v1::EvaluationResult, bool>> all = {{Bad(v1::VERDICT_TIMED_OUT), false},
+                                                                  {Bad(v1::VERDICT_LIMIT_EXCEEDED), false},
+                                                                  {Bad(v1::VERDICT_UNMEASURABLE), false},
+                                                                  {killed, false},
+                                                                  {slow_combination, false},
+                                                                  {Bad(v1::VERDICT_BUILD_FAILED), true},
+                                                                  {Bad(v1::VERDICT_WRONG), true},
+                                                                  {Bad(v1::VERDICT_CRASHED), true},
+                                                                  {Correct(2), true}};
+  const auto submit = [&](const std::string& key, const std::string& source) {
+    v1::SubmitJobRequest request = EvalJob(key, {source});
+    request.mutable_spec()->mutable_eval()->mutable_options()->set_reuse_result(true);
+    auto response = h.Submit(request);
+    REQUIRE(response.ok());
+    return response->job().id();
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(all[i].first.ShortDebugString());
+    const std::string source = absl::StrCat("int n", i, ";");
+    submit(absl::StrCat("first", i), source);
+    worker.Finish(worker.NextAssignment().lease(), of_machine(all[i].first));
+    worker.NextAck();
+    const std::string again = submit(absl::StrCat("again", i), source);
+    h.Settle();
+    CHECK(h.Kernel(again + "/k1")->result().reused() == all[i].second);
+    if (h.Get(again)->state() == v1::JOB_STATE_DONE) continue;
+    worker.Finish(worker.NextAssignment().lease(), of_machine(Correct(2)));
+    worker.NextAck();
+  }
+}
+
+TEST_CASE("Results under another salt are others", "[engine][reuse]") {
+  const v1::Problem problem;
+  const v1::Candidate candidate;
+  const v1::EvaluationOptions options;
+  const auto key = [&](const std::string& salt) {
+    return coordinator::ResultKey(problem, candidate, "abc", options, salt);
+  };
+  CHECK(key("") == key(""));
+  CHECK(key("") != key("2026-11"));
+  CHECK(key("2026-11") != key("2026-12"));
 }
 
 TEST_CASE("The time in the queue is counted to the moment of the lease", "[engine]") {

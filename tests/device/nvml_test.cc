@@ -146,15 +146,15 @@ TEST_CASE("A watch that waits to listen anew ends at once", "[nvml][xid]") {
 }
 
 TEST_CASE("Xids are the application's or the device's as NVIDIA has them, and unknown ones the device's", "[xid]") {
-  for (int xid : {13, 31, 32, 43, 45, 68, 69, 109}) {
+  for (int xid : {13, 25, 31, 32, 39, 40, 41, 43, 45, 60, 68, 69, 70, 71, 72, 75, 76, 77, 82, 85, 86, 88, 109}) {
     CAPTURE(xid);
     CHECK(MeaningOf(xid).blame == XidBlame::kApplication);
   }
-  for (int xid : {46, 48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143, 154, 158}) {
+  for (int xid : {46, 48, 62, 64, 74, 79, 80, 94, 95, 119, 120, 140, 143, 154, 158}) {
     CAPTURE(xid);
     CHECK(MeaningOf(xid).blame == XidBlame::kDevice);
   }
-  for (int xid : {63, 92}) CHECK(MeaningOf(xid).blame == XidBlame::kNotice);
+  for (int xid : {37, 38, 44, 63, 66, 67, 92}) CHECK(MeaningOf(xid).blame == XidBlame::kNotice);
   for (int xid : {0, -1, 999}) CHECK(MeaningOf(xid).blame == XidBlame::kDevice);
   CHECK(XidText(31) == "Xid 31 (GPU memory page fault)");
   // The table is searched by halves.

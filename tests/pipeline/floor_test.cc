@@ -157,16 +157,55 @@ TEST_CASE("What is taken through views, windows and lists is what has to be read
 
 TEST_CASE("The floor is the slower of moving and computing, and float32 may run as three TF32 products", "[floor]") {
   const WorkCount count = CountWork(Matmul());
-  const v1::FloorReport floor = FloorOf(count, Device(), false);
+  const v1::FloorReport floor = FloorOf(count, Device(), false, false);
   CHECK(floor.memory_seconds() == Approx(count.bytes / 1e12));
   CHECK(floor.compute_seconds() == Approx(count.operations.at("float32") / (400e12 / 3)));
   CHECK(floor.seconds() == std::max(floor.memory_seconds(), floor.compute_seconds()));
   CHECK(floor.bound() == "memory");
-  CHECK(FloorOf(count, Device(), true).compute_seconds() == Approx(count.operations.at("float32") / 800e12));
+  CHECK(FloorOf(count, Device(), true, false).compute_seconds() == Approx(count.operations.at("float32") / 800e12));
+}
+
+TEST_CASE("A warm cache holds what need not move, and where it holds all there is no memory bound", "[floor]") {
+  v1::ProblemDescription problem;
+  *problem.add_inputs() = Type("float32", {1 << 20});
+  *problem.add_outputs() = Type("float32", {1 << 20});
+  AddOp(&problem, "aten::relu", {"in0"}, "v0", Type("float32", {1 << 20}));
+  problem.add_graph_outputs("v0");
+  const double bytes = 2 * 4.0 * (1 << 20);
+  const auto judged = [&](int64_t cache, v1::CachePolicy policy) {
+    v1::EvaluationResult result;
+    *result.mutable_device() = Device();
+    result.mutable_device()->set_l2_bytes(cache);
+    result.set_verdict(v1::VERDICT_CORRECT);
+    result.mutable_timing()->add_baselines()->set_candidate_median_seconds(bytes / 5e12);  // five times the memory's
+    v1::EvaluationOptions options;
+    options.set_cache(policy);
+    AddFloor(problem, options, /*native=*/true, &result);
+    return result.floor();
+  };
+  const v1::FloorReport cold = judged(50 << 20, v1::CACHE_POLICY_COLD);
+  CHECK(cold.memory_seconds() == Approx(bytes / 1e12));
+  CHECK_THAT(cold.source(), Catch::Contains("or the time is not true"));
+
+  const v1::FloorReport warm = judged(50 << 20, v1::CACHE_POLICY_WARM);
+  CHECK(warm.memory_seconds() == 0);
+  CHECK(warm.bound() == "compute");
+  CHECK(warm.fraction() < 1);
+  CHECK_THAT(warm.source(), Catch::Contains("no memory bound, because the warm cache of 52.4 MB holds all 8.39 MB"));
+  CHECK_THAT(warm.source(), !Catch::Contains("not true"));
+
+  // What does not fit must move all the same.
+  const v1::FloorReport large = judged(2 << 20, v1::CACHE_POLICY_WARM);
+  CHECK(large.memory_seconds() == Approx((bytes - (2 << 20)) / 1e12));
+  CHECK_THAT(large.source(), Catch::Contains("6.29 MB at 1 TB/s, which is what the warm cache of 2.1 MB cannot hold"));
+
+  const v1::FloorReport unknown = judged(0, v1::CACHE_POLICY_WARM);
+  CHECK(unknown.memory_seconds() == 0);
+  CHECK_THAT(unknown.source(), Catch::Contains("its size is not known"));
 }
 
 TEST_CASE("Without a calibration there is a count but no floor, and it says what to do", "[floor]") {
-  const v1::FloorReport floor = FloorOf(CountWork(Matmul()), {}, false);
+  const v1::FloorReport floor = FloorOf(CountWork(Matmul()), {}, false, false);
   CHECK(floor.seconds() == 0);
   CHECK(floor.bytes() > 0);
   CHECK(floor.operations_size() == 1);
@@ -176,14 +215,14 @@ TEST_CASE("Without a calibration there is a count but no floor, and it says what
 TEST_CASE("What cannot be counted is named", "[floor]") {
   v1::ProblemDescription problem = Matmul();
   problem.mutable_graph(0)->set_kind("aten::einsum");
-  const v1::FloorReport floor = FloorOf(CountWork(problem), Device(), false);
+  const v1::FloorReport floor = FloorOf(CountWork(problem), Device(), false, false);
   CHECK(floor.source().find("not counted: aten::einsum") != std::string::npos);
 
   v1::ProblemDescription no_graph;
   *no_graph.add_outputs() = Type("float32", {4});
   no_graph.set_graph_error("data-dependent control flow");
-  CHECK(FloorOf(CountWork(no_graph), Device(), false).source().find("data-dependent") != std::string::npos);
-  CHECK(FloorOf(CountWork(no_graph), Device(), false).seconds() == 0);
+  CHECK(FloorOf(CountWork(no_graph), Device(), false, false).source().find("data-dependent") != std::string::npos);
+  CHECK(FloorOf(CountWork(no_graph), Device(), false, false).seconds() == 0);
 }
 
 TEST_CASE("The fraction is of the floor, for correct and timed results alone", "[floor]") {

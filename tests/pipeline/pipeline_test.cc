@@ -398,6 +398,16 @@ TEST_CASE("A candidate that forges its own answers is never correct", "[pipeline
   CHECK((result.verdict() == v1::VERDICT_WRONG || result.verdict() == v1::VERDICT_CRASHED));
 }
 
+TEST_CASE("A function of a library is not there, and the build's error says why", "[pipeline]") {
+  const v1::EvaluationResult result =
+      Evaluate(Assignment("#include <grove/kernel.h>\nextern \"C\" int cublasCreate_v2(void**);\n"
+                          "GROVE_KERNEL(args) { (void)args; void* handle; return cublasCreate_v2(&handle); }\n"));
+  INFO(result.DebugString());
+  CHECK(result.verdict() == v1::VERDICT_BUILD_FAILED);
+  CHECK_THAT(result.reason(), Catch::Contains("undefined symbol: cublasCreate_v2") &&
+                                  Catch::Contains("linked with the compiler's own runtime alone"));
+}
+
 TEST_CASE("The CPU limit of a candidate has its own name", "[pipeline]") {
   v1::Assignment assignment = Assignment(Testcase("cpu_hog.cpp"));
   v1::Limits& limits = *assignment.mutable_evaluate()->mutable_options()->mutable_limits();

@@ -44,8 +44,11 @@ struct Bench {
       };
     }
     pool = std::make_unique<ProcessPool>(kinds);
-    judges = std::make_unique<WarmJudges>(WarmJudges::Options{config, 2, -1, true}, pool.get());
+    WarmJudges::Options options;
+    options.config = config;
+    Make(options);
   }
+  void Make(WarmJudges::Options options) { judges = std::make_unique<WarmJudges>(std::move(options), pool.get()); }
   std::vector<pid_t> Started(bool python) {
     std::lock_guard<std::mutex> lock(mutex);
     return pids[python];
@@ -123,6 +126,66 @@ TEST_CASE("A judge that dies while it waits costs nothing but its start", "[judg
   const WarmJudge* judge = bench.Load(Native(16));
   CHECK(judge->judge->process().pid() != bench.Started(false).front());
   CHECK(judge->judge->Alive());
+}
+
+TEST_CASE("Judges stay while their problems fit in the device's memory", "[judges]") {
+  Bench bench;
+  const int64_t one = bench.Load(Native(1 << 16))->description.memory_bytes();
+  REQUIRE(one > 0);
+  WarmJudges::Options options;
+  options.config = bench.config;
+  options.most = 4;
+  options.most_memory_bytes = 2 * one;
+  options.ahead = false;
+  bench.Make(std::move(options));
+  for (const int more : {0, 1, 2}) bench.Load(Native((1 << 16) - more));
+  for (const int more : {0, 1, 2}) CHECK(bench.judges->Find(Native((1 << 16) - more)) != nullptr);
+  // A fourth is loaded beside the two that fit; the one used longest ago is gone.
+  bench.Load(Native((1 << 16) - 3));
+  CHECK(bench.judges->Find(Native(1 << 16)) == nullptr);
+  CHECK(bench.judges->Find(Native((1 << 16) - 1)) != nullptr);
+}
+
+TEST_CASE("Judges stay while what they hold of the host's memory fits its budget, and the one in use in any case",
+          "[judges]") {
+  Bench bench;
+  std::map<int64_t, int64_t> holds;  // by the size of the problem
+  const auto size = [](const WarmJudge& one) { return one.description.inputs(0).shape(0); };
+  WarmJudges::Options options;
+  options.config = bench.config;
+  options.most = 4;
+  options.most_host_bytes = 100;
+  options.ahead = false;
+  options.host_bytes = [&](const WarmJudge& one) { return holds[size(one)]; };
+  bench.Make(std::move(options));
+  const auto kept = [&](int problem) { return bench.judges->Find(Native(problem)) != nullptr; };
+  holds = {{16, 40}, {32, 40}, {64, 40}, {128, 500}};
+  bench.Load(Native(16));
+  bench.Load(Native(32));
+  CHECK(kept(16));  // and is now the one used last
+  bench.Load(Native(64));
+  CHECK_FALSE(kept(32));
+  CHECK(kept(16));
+  CHECK(kept(64));
+  // One that grows while it works pushes the other out as soon as it is used again.
+  holds[64] = 70;
+  CHECK(kept(64));
+  CHECK_FALSE(kept(16));
+  // One that is beyond the budget by itself is used all the same, and none beside it.
+  bench.Load(Native(128));
+  CHECK(kept(128));
+  CHECK_FALSE(kept(64));
+  bench.Load(Native(16));
+  CHECK_FALSE(kept(128));
+  CHECK(kept(16));
+}
+
+TEST_CASE("What a judge holds of the host's memory is counted", "[judges]") {
+  Bench bench;
+  const WarmJudge* judge = bench.Load(Native(16));
+  const int64_t bytes = judge->judge->process().MemoryBytes();
+  CHECK(bytes > int64_t{1} << 20);
+  CHECK(bytes < bench.config.memory_bytes);
 }
 
 TEST_CASE("Judges are found while they live, and the one used longest ago makes room", "[judges]") {

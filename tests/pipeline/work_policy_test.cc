@@ -81,7 +81,9 @@ TEST_CASE("Its own object, the C runtime and threads are nobody's library", "[wo
   auto result = On(v1::DEVICE_KIND_CPU);
   CHECK_FALSE(JudgeWork(Of(v1::CANDIDATE_FORMAT_CPP), Under(v1::WORK_POLICY_OWN_KERNELS),
                         With({kOwn, File("/usr/lib/libgomp.so.1"), File("/usr/lib/libmvec.so.1")}), &result));
-  CHECK(result.work().own_share() == 1);
+  // What was there is known, and not for how long it ran.
+  CHECK(result.work().own_share() == 0);
+  CHECK_THAT(result.work().how(), Catch::Contains("its own object") && Catch::Contains("how long each ran was not"));
 }
 
 TEST_CASE("An object of the candidate's own is known by its file and not by its name", "[work]") {
@@ -128,6 +130,19 @@ TEST_CASE("On the CPU a script's work is looked at from outside too", "[work]") 
   // Too little to say anything by.
   CHECK(judge(Watched({{torch, 0.008}})).empty());
   CHECK(judge(Watched({{kOwn, 0.012}, {torch, 0.004}})).empty());
+}
+
+TEST_CASE("A script's own share on the CPU is what was seen from outside, and none where too little was", "[work]") {
+  const auto torch = File("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0");
+  const auto share = [](const SeenCode& code) {
+    auto result = On(v1::DEVICE_KIND_CPU);  // its profiler saw no operator
+    JudgeWork(Of(v1::CANDIDATE_FORMAT_KERNELBENCH), Under(v1::WORK_POLICY_OWN_KERNELS), code, &result);
+    return result.work().own_share();
+  };
+  CHECK(share(With({kOwn})) == 0);
+  CHECK(share(Watched({{kOwn, 0.003}, {torch, 0.001}})) == 0);
+  CHECK(share(Watched({{kOwn, 0.4}})) == 1);
+  CHECK(share(Watched({{kOwn, 0.3}, {torch, 0.1}})) == Approx(0.75));
 }
 
 TEST_CASE("A script that has no code of its own has not done the work on the CPU", "[work]") {

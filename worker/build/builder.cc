@@ -242,7 +242,8 @@ std::string Builder::KeyOf(const v1::Candidate& c) const {
   }
   const bool native_cpu = c.format() != v1::CANDIDATE_FORMAT_CUDA;
   return Sha256HexOfParts({absl::StrCat(c.format()), c.source(), python ? "" : absl::StrJoin(NativeArguments(c), "\n"),
-                           tools, options_.device.arch(), native_cpu ? machine_ : "", kernel_header_, kVersion});
+                           tools, options_.device.arch(), native_cpu ? machine_ : "", kernel_header_, kVersion,
+                           options_.cache_salt});
 }
 
 std::optional<TorchGlueOptions> Builder::GlueOptions() const {

@@ -31,6 +31,7 @@ struct BuilderOptions {
   std::string libexec_dir;                // record_extensions.py, extension_key.py, torch_lite_build.py, torch_lite/
   std::vector<std::string> glue_folders;  // torch_glue.h; empty = one in cache_dir
   std::string cache_dir;
+  std::string cache_salt;  // part of every key; of the operator, may be empty
   int64_t cache_bytes = int64_t{4} << 30;
 };
 

@@ -116,6 +116,11 @@ class Program {
       const char* why = ::dlerror();
       std::string message = why != nullptr ? why : "dlopen failed";
       if (auto at = message.find(path); at == 0) message = "the kernel's object" + message.substr(path.size());
+      if (message.find("undefined symbol") != std::string::npos) {
+        message +=
+            " (a native candidate is linked with the compiler's own runtime alone: functions of cuBLAS or of another "
+            "library are not there, unless it opens that by dlopen)";
+      }
       throw Failure{"load", "load_error", message};
     }
     kernel_ = reinterpret_cast<Kernel>(::dlsym(object, entry_.c_str()));

@@ -1,8 +1,10 @@
 // What an Xid, the number by which NVIDIA's driver reports an error, says about who caused it.
 //
 // Source of the actions: NVIDIA's catalogue, docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (column
-// "Immediate action" for H100); of what is an application's: the same, and the list of those that NVIDIA's Kubernetes
-// device plugin does not take for a sick device (13, 31, 43, 45, 68, 109; internal/rm/health.go).
+// "Immediate action" for H100): what it answers by RESTART_APP is an application's (but for 80, corrupted data on the
+// way to the GPU, and 94), what it answers by IGNORE without naming an application is a notice. Of what else is an
+// application's: the same, and the list of those that NVIDIA's Kubernetes device plugin does not take for a sick device
+// (13, 31, 43, 45, 68, 109; internal/rm/health.go).
 #pragma once
 
 #include <string>

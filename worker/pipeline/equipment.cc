@@ -63,6 +63,7 @@ absl::StatusOr<build::BuilderOptions> FindTools(const PipelineOptions& options, 
   tools.include_dir = options.paths.include_dir;
   tools.libexec_dir = options.paths.libexec_dir;
   tools.cache_dir = absl::StrCat(state, "/build-cache");
+  tools.cache_salt = options.cache_salt;
   tools.glue_folders = {absl::StrCat(RuntimeFolder(), "/torch-glue"), absl::StrCat(state, "/torch-glue")};
   if (auto cxx = device::FindCxx(options.cxx); cxx.ok()) {
     tools.cxx = *cxx;

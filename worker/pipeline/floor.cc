@@ -327,7 +327,7 @@ std::string FasterThanMemory(const v1::ProblemDescription& problem, const v1::Ev
 
 WorkCount CountWork(const v1::ProblemDescription& problem) { return Counter(problem).Count(); }
 
-v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced) {
+v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced, bool warm) {
   v1::FloorReport report;
   report.set_bytes(count.bytes);
   std::vector<std::string> parts, unknown;
@@ -343,9 +343,21 @@ v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bo
   }
   const v1::Calibration& calibration = device.calibration();
   if (calibration.bandwidth_bytes_per_second() > 0) {
-    report.set_memory_seconds(count.bytes / calibration.bandwidth_bytes_per_second());
-    parts.push_back(
-        absl::StrCat(Figure(count.bytes, "B"), " at ", Figure(calibration.bandwidth_bytes_per_second(), "B/s")));
+    const double cache = static_cast<double>(device.l2_bytes());
+    const double moved = !warm ? count.bytes : cache > 0 ? std::max(0.0, count.bytes - cache) : 0;
+    report.set_memory_seconds(moved / calibration.bandwidth_bytes_per_second());
+    const std::string at = absl::StrCat(" at ", Figure(calibration.bandwidth_bytes_per_second(), "B/s"));
+    if (!warm) {
+      parts.push_back(absl::StrCat(Figure(count.bytes, "B"), at));
+    } else if (!(cache > 0)) {
+      parts.push_back("no memory bound, because the cache is warm and its size is not known");
+    } else if (moved > 0) {
+      parts.push_back(absl::StrCat(Figure(moved, "B"), at, ", which is what the warm cache of ", Figure(cache, "B"),
+                                   " cannot hold of ", Figure(count.bytes, "B")));
+    } else {
+      parts.push_back(absl::StrCat("no memory bound, because the warm cache of ", Figure(cache, "B"), " holds all ",
+                                   Figure(count.bytes, "B")));
+    }
   }
   for (const auto& [precision, operations] : count.operations) {
     const double rate = BestRate(calibration, precision, reduced);
@@ -376,7 +388,8 @@ void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions
   const double candidate = result->timing().baselines(0).candidate_median_seconds();
   if (!(candidate > 0)) return;
   *result->mutable_floor() =
-      FloorOf(CountWork(problem), result->device(), options.precision() == v1::PRECISION_POLICY_REDUCED);
+      FloorOf(CountWork(problem), result->device(), options.precision() == v1::PRECISION_POLICY_REDUCED,
+              options.cache() == v1::CACHE_POLICY_WARM);
   v1::FloorReport* floor = result->mutable_floor();
   floor->set_fraction(floor->seconds() / candidate);
   if (const std::string why = native ? FasterThanMemory(problem, *result) : ""; !why.empty()) {

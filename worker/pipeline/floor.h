@@ -28,10 +28,12 @@ struct WorkCount {
 // gathered or sliced from counts with what is taken from it.
 WorkCount CountWork(const v1::ProblemDescription& problem);
 
-// Seconds by the device's calibration; without one `seconds` is 0 and `source` says so. float32 products may run as
-// three products of TF32 (a split that keeps float32's precision), so the faster of float32's rate and a third of
-// TF32's counts; with `reduced` precision the fastest rate of TF32, bfloat16 and float16.
-v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced);
+// Seconds by the device's calibration; without one `seconds` is 0 and `source` says so. With a `warm` cache a call
+// finds there what fits of its data, and may leave there what it writes: only what the last-level cache cannot hold
+// must move, and where its size is not known no memory bound is stated. float32 products may run as three products of
+// TF32 (a split that keeps float32's precision), so the faster of float32's rate and a third of TF32's counts; with
+// `reduced` precision the fastest rate of TF32, bfloat16 and float16.
+v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced, bool warm);
 
 // The floor of a finished evaluation and the fraction of it that the candidate reaches; nothing where there is none.
 // A time of a native candidate in which its outputs alone could not be written makes the result UNMEASURABLE.

@@ -51,8 +51,12 @@ namespace {
 constexpr size_t kWarmJudgesCpu = 2, kWarmJudgesCuda = 4;
 // Share of the device's memory that waiting judges' problems may hold together; the next problem gets the rest.
 constexpr int64_t kWarmJudgesMemoryShare = 8;
-// A wrong result may be the device's, and so may one that could not be measured: then, too, the canary is asked, when it
-// has not been for so long.
+// Share of the host's memory that warm judges may hold together. One alone may take three quarters of it
+// (sandbox/limits.cc), so that two full ones would not fit; half leaves the other half to the builds and the candidate
+// beside them, each of which may have that by default.
+constexpr int64_t kWarmJudgesHostShare = 2;
+// A wrong result may be the device's, and so may one that could not be measured: then, too, the canary is asked, when
+// it has not been for so long.
 constexpr absl::Duration kWrongCanary = absl::Minutes(1);
 
 // Editors on Windows begin a text with it; Python takes it off a file, but not off what it is handed.
@@ -176,6 +180,8 @@ absl::Status PipelineImpl::Init() {
   judges.config = equipment_.judges;
   judges.most = cuda_ ? kWarmJudgesCuda : kWarmJudgesCpu;
   if (cuda_) judges.most_memory_bytes = device_.memory_bytes() / kWarmJudgesMemoryShare;
+  judges.most_host_bytes = options_.warm_judges_memory_bytes > 0 ? options_.warm_judges_memory_bytes
+                                                                 : sandbox::MachineMemoryBytes() / kWarmJudgesHostShare;
   judges.ahead = equipment_.judges_ahead;
   judges_ = std::make_unique<WarmJudges>(std::move(judges), pool_.get());
   if (cuda_) profiler_ = std::make_unique<KernelProfiler>(equipment_.candidates, options_.ncu, device_.arch());

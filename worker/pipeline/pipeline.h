@@ -27,10 +27,12 @@ struct PipelineOptions {
   std::string python;     // interpreter that has torch; empty = found by worker/device
   std::string nvcc;       // empty = found
   std::string cxx = "g++";
-  std::string ncu;      // Nsight Compute, for EvaluationOptions.profile; empty = found when it is wanted
-  int build_slots = 1;  // builds at once
+  std::string ncu;         // Nsight Compute, for EvaluationOptions.profile; empty = found when it is wanted
+  int build_slots = 1;     // builds at once
+  std::string cache_salt;  // of the operator: builds under another are not taken from the cache
   bool allow_weak_sandbox = false;
   int64_t judge_memory_bytes = 0;             // 0 = default
+  int64_t warm_judges_memory_bytes = 0;       // of the host, all of them together; 0 = half of it
   v1::Limits default_limits;                  // zero fields: worker/sandbox/limits.h
   std::optional<HealthProbes> health_probes;  // not set = the real ones
   // What a candidate holds may take long to take down. Past this its process is taken for stuck, and the device for

@@ -29,9 +29,23 @@ WarmJudge* WarmJudges::Find(const v1::Problem& problem) {
       return nullptr;
     }
     judges_.splice(judges_.begin(), judges_, it);
+    FitHost(1);
     return &judges_.front();
   }
   return nullptr;
+}
+
+void WarmJudges::FitHost(size_t keep) {
+  if (options_.most_host_bytes < 0) return;
+  int64_t held = 0;
+  size_t at = 0;
+  judges_.remove_if([&](const WarmJudge& j) {  // most recently used first
+    held += options_.host_bytes(j);
+    const bool goes = ++at > keep && held > options_.most_host_bytes;
+    if (goes)
+      LogInfo("worker", "a warm judge is let go: with it they hold ", held >> 20, " MiB of this machine's memory");
+    return goes;
+  });
 }
 
 WarmJudge* WarmJudges::Load(const v1::Problem& problem, const v1::EvaluationOptions& options, bool check,
@@ -46,6 +60,7 @@ WarmJudge* WarmJudges::Load(const v1::Problem& problem, const v1::EvaluationOpti
     held += j.description.memory_bytes();
     return options_.most_memory_bytes >= 0 && held > options_.most_memory_bytes;
   });
+  FitHost(0);
   const Ahead kind = JudgeKind(problem.format() != v1::PROBLEM_FORMAT_NATIVE);
   auto judge = JudgeProcess::Start(options_.config, pool_->Take(kind));
   if (!judge.ok()) {
@@ -84,6 +99,7 @@ WarmJudge* WarmJudges::Load(const v1::Problem& problem, const v1::EvaluationOpti
     return nullptr;
   }
   judges_.push_front({key, *std::move(judge), *std::move(description)});
+  FitHost(1);  // what the problem takes is known only now
   return &judges_.front();
 }
 

@@ -31,12 +31,17 @@ class WarmJudges {
     JudgeConfig config;
     size_t most = 2;                 // kept at once
     int64_t most_memory_bytes = -1;  // of the device, by the problems of those that stay while another loads; -1 = any
-    bool ahead = true;               // the next one's process is started ahead
+    int64_t most_host_bytes = -1;  // of the host, by what all of them hold; the one in use stays in any case; -1 = any
+    bool ahead = true;             // the next one's process is started ahead
+    // What one holds of the host's memory now; by its sandbox unless a test says otherwise.
+    std::function<int64_t(const WarmJudge&)> host_bytes = [](const WarmJudge& one) {
+      return one.judge->process().MemoryBytes();
+    };
   };
   // `pool` must outlive it; its judges are started with the same config.
   WarmJudges(Options options, ProcessPool* pool) : options_(std::move(options)), pool_(pool) {}
 
-  // The living one that has this problem; null where there is none.
+  // The living one that has this problem; null where there is none. Judges grow as they work, so others may have to go.
   WarmJudge* Find(const v1::Problem& problem);
   // Loads the problem into a judge of its own; those used longest ago make room for it. Null: `failure` says why, as a
   // problem error or an infrastructure failure. `check`: the description also says what is wrong with the problem, and
@@ -57,6 +62,9 @@ class WarmJudges {
   void Answered(const std::string& problem) { deaths_.erase(problem); }
 
  private:
+  // Until the host's budget holds, those used longest ago go, but for `keep` of them that were used last.
+  void FitHost(size_t keep);
+
   const Options options_;
   ProcessPool* const pool_;
   std::list<WarmJudge> judges_;  // most recently used first

@@ -278,11 +278,12 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
 
   if (!python) {
     if (work->how().empty()) {
-      work->set_how(
-          "libraries with code in the candidate's processes, from the kernel's books; a native candidate can launch "
-          "nothing that is in none of them");
+      // What there was is known, and not how long any of it ran: no share.
+      work->set_how(absl::StrCat(
+          "the kernel's books of the code in its processes: ", own_code ? "its own object" : "its own object not seen",
+          work->libraries().empty() ? ", and nothing else since its start" : ", and what is named here",
+          "; a native candidate can launch nothing that is not there; how long each ran was not observed"));
     }
-    if (!breach.has_value() && policy != v1::WORK_POLICY_ANYTHING) work->set_own_share(1);
     return breach;
   }
   if (work->kernels_size() > 0) {
@@ -306,14 +307,15 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
                              100 * foreign, worst, 100 * worst_share));
     }
   } else if (policy != v1::WORK_POLICY_ANYTHING) {
-    // A call of the candidate's own code alone runs no operator that torch knows of; on a GPU it runs kernels.
+    // A call of the candidate's own code alone runs no operator that torch knows of, and then only looking from outside
+    // tells a share; on a GPU it runs kernels.
     if (!cpu) accuse("no kernel of it was seen, so that nothing shows whose the work is");
-    if (cpu) work->set_own_share(1);
   }
   if (policy == v1::WORK_POLICY_ANYTHING || !cpu) return breach;
 
   // What a profiler in its own process may not see, or may be kept from seeing.
-  if (!own_code && !(library && policy == v1::WORK_POLICY_LIBRARIES)) {
+  const bool no_code = !own_code && !(library && policy == v1::WORK_POLICY_LIBRARIES);
+  if (no_code) {
     accuse("it never had code of its own in memory, so that nothing but torch and Python can have done the work");
     work->set_own_share(0);
   }
@@ -329,7 +331,8 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
       "other code, %.0f %% in calling",
       code.watched->seen, 100 * watched.own, 100 * watched.foreign, 100 * watched.calling);
   absl::StrAppend(work->mutable_how(), work->how().empty() ? "" : "; ", seen);
-  work->set_own_share(std::min(work->own_share(), std::clamp(1 - watched.beyond, 0.0, 1.0)));
+  const double outside = std::clamp(1 - watched.beyond, 0.0, 1.0);
+  if (!no_code) work->set_own_share(work->kernels().empty() ? outside : std::min(work->own_share(), outside));
   if (watched.beyond - 3 * watched.error > kForeignWatched) {
     accuse(absl::StrFormat("%.0f %% of the CPU time of its threads was spent in code of others, most of it in %s",
                            100 * watched.foreign, watched.worst));

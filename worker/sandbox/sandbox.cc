@@ -342,6 +342,12 @@ std::vector<pid_t> SandboxedProcess::Pids() const {
   return pids;
 }
 
+int64_t SandboxedProcess::MemoryBytes() const {
+  if (const int64_t counted = cgroup_->Usage().memory_bytes; counted >= 0) return counted;
+  if (inner_pid_ <= 0 || Gone(inner_pidfd_)) return 0;
+  return SumProcesses(inner_pid_, !host_->bwrap().empty()).memory_bytes;
+}
+
 bool SandboxedProcess::StandOn(int processor) const {
   cpu_set_t set;
   CPU_ZERO(&set);

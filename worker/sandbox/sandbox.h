@@ -147,6 +147,8 @@ class SandboxedProcess {
   bool StandOn(int processor) const;
   // Processor time of all inside so far; negative where there is no control group that counts it.
   double CpuSeconds() const { return cgroup_->Usage().cpu_seconds; }
+  // Memory that all inside hold now, by their control group; where none counts it, what is theirs alone by /proc.
+  int64_t MemoryBytes() const;
 
   // New bounds for a program that was started ahead of its work; times count from now.
   void SetBounds(const Bounds& bounds);
