@@ -27,7 +27,9 @@
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
+#include "worker/judge/rare.h"
 #include "worker/judge/rates.h"
+#include "worker/judge/reckoned.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/trace.h"
 
@@ -471,6 +473,8 @@ class Judge {
       problem_.chooses = Chooses(trace.graph);
       if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
+        problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
+        problem_.reckoned = Reckoned(trace.graph, description["inputs"]);
       }
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;

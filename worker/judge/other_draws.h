@@ -51,6 +51,10 @@ class OtherDraws {
   // One draw of another distribution, for a slot of this shape set; `rules`: by which it would be judged. Leaves shape
   // set 0 selected.
   OtherDraw Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules);
+  // Why the problem's graph says that such values are not worth a draw; empty = they are, as all but RARE and INTEGERS
+  // are always.
+  std::string Idle(Distribution distribution) const;
+  bool Idle(Distribution distribution, int form) const;
 
   // These values, of shape set 0, were of use, and may be drawn again.
   void Keep(Distribution distribution, int form) { kept_.push_back({distribution, form}); }
@@ -61,6 +65,9 @@ class OtherDraws {
 
  private:
   bool LongSums() const;
+  Transformed Make(Distribution distribution, int form, std::vector<Leaf>* leaves);
+  // What is behind a normalisation of zeros is rounding or nothing: that it is a number is all that is asked of it.
+  void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, OtherDraw* drawn);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they

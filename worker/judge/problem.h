@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "worker/judge/exactness.h"
+#include "worker/judge/rare.h"
 #include "worker/judge/reference.h"
 
 namespace grove::judge {
@@ -25,6 +26,8 @@ struct LoadedProblem {
   Exactness ExactnessOf(std::size_t output) const {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;
   }
+  RareValues rare;                   // what its graph says of them; nothing where that is not known
+  std::vector<double> reckoned;      // of each input, as Reckoned says; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known
