@@ -58,6 +58,9 @@ TEST_CASE("A division by zero is guarded by an epsilon, a normalisation or a cho
       Of(json::array({Operation("div", {"in0", "8.0"}), Operation("masked_fill", {"v0", "p0", "-1e9"}, {"v1"})}))
           .guarded);
   CHECK_FALSE(Of(json::array({Operation("div", {"in0", "p0"})})).guarded);
+  CHECK_FALSE(Of(json::array({Operation("add", {"in0", "1e-08", "1"}),
+                              Operation("cosine_similarity", {"v0", "p0", "1", "1e-08"}, {"v1"})}))
+                  .guarded);
   CHECK_FALSE(Of(json::array({Operation("add", {"in0", "1", "1"})})).guarded);
 }
 

@@ -473,9 +473,10 @@ class Judge {
       problem_.chooses = Chooses(trace.graph);
       if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
-        problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
         problem_.reckoned = Reckoned(trace.graph, description["inputs"]);
       }
+      problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
+      if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

@@ -31,10 +31,12 @@ const WordList& Bounds() {
   return *words;
 }
 const WordList& Normalises() {
-  static const auto* words = new WordList(
-      "batch_norm cosine_embedding_loss cosine_similarity group_norm instance_norm layer_norm pairwise_distance "
-      "rms_norm "
-      "triplet_margin_loss ");
+  static const auto* words = new WordList("batch_norm group_norm instance_norm layer_norm rms_norm ");
+  return *words;
+}
+// Have an epsilon that their formula, as it is written down everywhere, has not: honest programs leave it out.
+const WordList& Cosines() {
+  static const auto* words = new WordList("cosine_embedding_loss cosine_similarity ");
   return *words;
 }
 const WordList& Tiny() {
@@ -116,7 +118,7 @@ class Reader {
   }
 
   RareValues Result() {
-    rare_.guarded = rare_.guarded || (selects_ && divides_);
+    rare_.guarded = (rare_.guarded || (selects_ && divides_)) && !cosines_;
     for (RareValues::OfInput& of : rare_.inputs) {
       std::sort(of.bounds.begin(), of.bounds.end());
       of.bounds.erase(std::unique(of.bounds.begin(), of.bounds.end()), of.bounds.end());
@@ -129,13 +131,14 @@ class Reader {
     const bool tiny = Tiny().Has(name) && std::any_of(numbers.begin(), numbers.end(),
                                                       [](double number) { return number > 0 && number <= kEpsilon; });
     rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
+    cosines_ = cosines_ || Cosines().Has(name);
     selects_ = selects_ || Selects().Has(name);
     const bool by_number = operands.size() > 1 && Number(operands[1]).has_value();
     divides_ = divides_ || (Poles().Has(name) && !by_number);
   }
 
   RareValues rare_;
-  bool selects_ = false, divides_ = false;
+  bool selects_ = false, divides_ = false, cosines_ = false;
   std::map<std::string, std::set<std::size_t>> holds_;  // of values: the inputs whose elements they hold as they are
 };
 
@@ -151,11 +154,14 @@ bool RareValues::TreatsNan() const {
 
 RareValues RareValuesOf(const json& graph, const json& inputs) {
   Reader reader(inputs);
+  bool in_place = false;
   for (const json& operation : graph) {
-    if (InPlace(operation.value("kind", ""))) return {};
+    in_place = in_place || InPlace(operation.value("kind", ""));
     reader.Read(operation);
   }
-  return reader.Result();
+  RareValues rare = reader.Result();
+  if (in_place) rare.inputs.clear();  // values change behind their names
+  return rare;
 }
 
 }  // namespace grove::judge

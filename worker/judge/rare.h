@@ -16,13 +16,14 @@ struct RareValues {
   };
   std::vector<OfInput> inputs;  // by the input's number; empty where nothing is known
   // An epsilon, or a choice beside a quotient: something keeps what is divided by, or its logarithm, from being zero.
+  // Not where an operation is a cosine, whose epsilon honest programs leave out.
   bool guarded = false;
 
   bool Bounded() const;
   bool TreatsNan() const;  // or infinities
 };
 
-// `graph`: GraphOp list; `inputs`: TensorType list. Nothing is known where an operation works in place.
+// `graph`: GraphOp list; `inputs`: TensorType list. Of inputs nothing is known where an operation works in place.
 RareValues RareValuesOf(const nlohmann::json& graph, const nlohmann::json& inputs);
 
 }  // namespace grove::judge

@@ -12,7 +12,7 @@ GROVE_KERNEL(args) {
     const float v = x[i];
     y[i] = (v > 2e4f ? 2e4f : v < -3e4f ? -3e4f : v) / 2;
     z[i] = v > 1e3f ? std::sqrt(v) : v;
-    e[i] = static_cast<float>(std::exp(double{v > 20 ? 20 : v < -20 ? -20 : v}));
+    e[i] = static_cast<float>(std::exp(double{v > 10 ? 10 : v < -10 ? -10 : v}));
   }
   return 0;
 }
