@@ -155,8 +155,8 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
                   "vendors' libraries, no torch), own_kernels (nothing else)")
       ->type_name("POLICY");
   app->add_option("--distributions", flags->distributions,
-                  "Values to check on beside the problem's own: scaled,shifted,sparse,outliers (default: all, with the "
-                  "scaled rule)")
+                  "Values to check on beside the problem's own: scaled,shifted,sparse,outliers,rare,integers (default: "
+                  "all, with the scaled rule)")
       ->type_name("NAMES")
       ->take_all()
       ->expected(1);

@@ -151,7 +151,8 @@ absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std:
                                        &distribution) ||
           distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
         return absl::InvalidArgumentError(
-            absl::StrCat("--distributions: '", name, "' is not one of given, scaled, shifted, sparse, outliers"));
+            absl::StrCat("--distributions: '", name,
+                         "' is not one of given, scaled, shifted, sparse, outliers, rare, integers"));
       }
       if (std::find(distributions.begin(), distributions.end(), distribution) == distributions.end()) {
         distributions.push_back(distribution);

@@ -30,7 +30,7 @@ std::vector<std::string> WorkPolicyNames();  // from WORK_POLICY_ANYTHING on, in
 // --cache cold | warm; "" is UNSPECIFIED
 absl::StatusOr<v1::CachePolicy> ParseCache(absl::string_view text);
 
-// --distributions, each given,scaled,shifted,sparse,outliers in any number
+// --distributions, each given,scaled,shifted,sparse,outliers,rare,integers in any number
 absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std::vector<std::string>& texts);
 
 // --baseline eager | compile | all

@@ -84,7 +84,7 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options, bool rival = fal
   for (int distribution : options.distributions()) {
     if (!v1::InputDistribution_IsValid(distribution) || distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
       return Bad("options.distributions", absl::StrCat("unknown value ", distribution),
-                 "use GIVEN, SCALED, SHIFTED, SPARSE or OUTLIERS");
+                 "use GIVEN, SCALED, SHIFTED, SPARSE, OUTLIERS, RARE or INTEGERS");
     }
     if (options.only_given_inputs() && distribution != v1::INPUT_DISTRIBUTION_GIVEN) {
       return Bad("options.only_given_inputs", "contradicts options.distributions", "leave out one of the two");

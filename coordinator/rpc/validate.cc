@@ -102,7 +102,7 @@ absl::Status CheckOptions(const v1::EvaluationOptions& options) {
   for (int distribution : options.distributions()) {
     if (!v1::InputDistribution_IsValid(distribution) || distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
       return Invalid("options.distributions has an unknown entry (", distribution,
-                     "); known are GIVEN, SCALED, SHIFTED, SPARSE and OUTLIERS");
+                     "); known are GIVEN, SCALED, SHIFTED, SPARSE, OUTLIERS, RARE and INTEGERS");
     }
   }
   for (int baseline : options.baselines()) {

@@ -68,6 +68,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     at::Tensor copy = at::empty_like(expected.plain[i], at::MemoryFormat::Contiguous);
     const Place& place = slot->out.places[i];
     if (place.bytes > 0) ops_.Copy(copy.data_ptr(), slot->outputs->data() + place.offset, place.bytes);
+    if (expected.numbers_alone && Fractions(copy)) copy = at::where(at::isfinite(copy), expected.plain[i], copy);
     got.push_back(copy);
   }
   if (!arena->InputsIntact(slot) || !arena->ParametersIntact(reference_.Parameters())) {
@@ -275,6 +276,10 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     others = {Distribution::kScaled, Distribution::kShifted, Distribution::kSparse, Distribution::kOutliers};
   }
   for (std::size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random->Below(i)]);
+  // Behind the others, whose time they do not take.
+  if (!settings_.distributions && judged_elsewhere) {
+    others.insert(others.end(), {Distribution::kRare, Distribution::kIntegers});
+  }
   const auto begin = Clock::now();
   const double each =
       kForeignDraws * (problem_.draw_seconds + problem_.reference_seconds + 2 * std::max(problem_.double_seconds, 0.0));
@@ -282,6 +287,8 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
   for (Distribution one : others) {
     findings_.outcomes.push_back({});
     findings_.outcomes.back().distribution = one;
+    findings_.outcomes.back().skipped = others_.Idle(one);
+    if (!findings_.outcomes.back().skipped.empty()) continue;
     const double spent = Since(begin) - foreign_wall_;  // not the candidate's
     // (The first is tried whatever it takes.)
     if (counted > 0 &&
@@ -311,7 +318,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
   Slot* slot = &arena->at(index);
   int borne = -1;  // the first form that was
   for (int form = 0; form < Forms(distribution); ++form) {
-    if (Needless(distribution, form, borne)) continue;
+    if (Needless(distribution, form, borne) || others_.Idle(distribution, form)) continue;
     slot->leaves.clear();
     noise_.assign(noise_.size(), {});
     OtherDraw drawn = others_.Draw(distribution, form, set, *slot, rules_);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "worker/judge/leaning.h"
+#include "worker/judge/rare_values.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -143,6 +144,16 @@ bool IsSymmetric(const at::Tensor& value) {
          True(value.eq(value.transpose(-1, -2)).all());
 }
 
+std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i) {
+  const at::Tensor& value = leaves[i].tensor;
+  for (std::size_t j = 0; j < i; ++j) {
+    const at::Tensor& earlier = leaves[j].tensor;
+    if (leaves[j].scalar || earlier.scalar_type() != value.scalar_type() || earlier.sizes() != value.sizes()) continue;
+    if (earlier.equal(value)) return j;
+  }
+  return std::nullopt;
+}
+
 const char* EnumName(Distribution distribution) {
   switch (distribution) {
     case Distribution::kGiven:
@@ -155,13 +166,17 @@ const char* EnumName(Distribution distribution) {
       return "INPUT_DISTRIBUTION_SPARSE";
     case Distribution::kOutliers:
       return "INPUT_DISTRIBUTION_OUTLIERS";
+    case Distribution::kRare:
+      return "INPUT_DISTRIBUTION_RARE";
+    case Distribution::kIntegers:
+      return "INPUT_DISTRIBUTION_INTEGERS";
   }
   return "";
 }
 
 Distribution ParseDistribution(const std::string& name) {
   for (Distribution one : {Distribution::kGiven, Distribution::kScaled, Distribution::kShifted, Distribution::kSparse,
-                           Distribution::kOutliers}) {
+                           Distribution::kOutliers, Distribution::kRare, Distribution::kIntegers}) {
     if (name == EnumName(one) || name == std::to_string(1 + static_cast<int>(one))) return one;
   }
   throw std::runtime_error("option distributions has an unknown entry \"" + name + "\"");
@@ -176,6 +191,8 @@ int Forms(Distribution distribution) {
       return 2;
     case Distribution::kSparse:
       return kOneTerm + kMostFactors;
+    case Distribution::kRare:
+      return kRareForms;
     default:
       return 1;
   }
@@ -207,15 +224,10 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     const at::ScalarType type = given[i].tensor.scalar_type();
     if (lean && type != Wider(type)) continue;  // it has no further bits
     const at::Tensor value = given[i].tensor.to(Wider(type));
-    bool copied = false;
-    for (std::size_t j = 0; j < i && !copied; ++j) {
-      const at::Tensor& earlier = given[j].tensor;
-      if (given[j].scalar || earlier.scalar_type() != type || earlier.sizes() != value.sizes()) continue;
-      if (!earlier.equal(given[i].tensor)) continue;
-      leaf.tensor = WithStrides((*leaves)[j].tensor, given[i].tensor.strides());
-      copied = true;
+    if (const auto earlier = EarlierEqual(given, i)) {
+      leaf.tensor = WithStrides((*leaves)[*earlier].tensor, given[i].tensor.strides());
+      continue;
     }
-    if (copied) continue;
     ++changeable;
     if (alone && changeable - 1 != form - kAlone) continue;
     at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
@@ -260,6 +272,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       case Distribution::kGiven:
         made = Lean(value);
         break;
+      case Distribution::kRare:
+      case Distribution::kIntegers:
+        return result;  // made elsewhere
     }
     const at::Tensor zeros = value.eq(0);
     if (distribution == Distribution::kShifted &&
@@ -314,6 +329,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       break;
     case Distribution::kGiven:
       result.how = "the problem's own, moved to where rounding them to fewer bits errs one way";
+      break;
+    case Distribution::kRare:
+    case Distribution::kIntegers:
       break;
   }
   return result;

@@ -2,7 +2,9 @@
 // the values at hand alone. docs/correctness.md says which are used when, and why each is as it is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +13,7 @@
 
 namespace grove::judge {
 
-enum class Distribution { kGiven, kScaled, kShifted, kSparse, kOutliers };
+enum class Distribution { kGiven, kScaled, kShifted, kSparse, kOutliers, kRare, kIntegers };
 
 // "INPUT_DISTRIBUTION_SCALED"; also by the enum's number. Throws std::runtime_error naming what is unknown.
 const char* EnumName(Distribution distribution);
@@ -21,7 +23,7 @@ Distribution ParseDistribution(const std::string& name);
 // reference bears neither (an exponential), less large with such signs, or these alone, and one input alone large;
 // small. SHIFTED has two: far from zero, and near one to fall back to. OUTLIERS has two: one element in a thousand; a
 // few in all. SPARSE has, beside the first, one for each of two inputs that are a factor of a product: made by
-// KeepOneTerm (one_term.h), not by Transform.
+// KeepOneTerm (one_term.h), not by Transform. RARE has those of rare_values.h.
 int Forms(Distribution distribution);
 // Whether such values need not be made: they are to fall back to where others are not borne. `borne` is the first form
 // of the distribution that was, or -1.
@@ -40,15 +42,18 @@ struct Transformed {
   std::string skipped;  // why there is nothing to try; empty otherwise
 };
 
-// Replaces the floating-point leaves, on their device. What has a meaning beyond its size is kept: whole numbers
-// (labels, masks), values that are all alike, probabilities that add up to one, rows of norm one or of mean zero,
-// sorted values, infinities; zeros that are many (a triangle) stay zero, a symmetric matrix stays symmetric, equal
-// inputs stay equal; strides are kept, too. `reduction`: length of the problem's longest reduction.
+// Of the distributions that every problem may have; RARE and INTEGERS ask what its graph says (rare_values.h,
+// other_integers.h). Replaces the floating-point leaves, on their device. What has a meaning beyond its size is kept:
+// whole numbers (labels, masks), values that are all alike, probabilities that add up to one, rows of norm one or of
+// mean zero, sorted values, infinities; zeros that are many (a triangle) stay zero, a symmetric matrix stays symmetric,
+// equal inputs stay equal; strides are kept, too. `reduction`: length of the problem's longest reduction.
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random, std::vector<Leaf>* leaves);
 
 // Whether the values mean something that values beside them would not: see above.
 bool KeepsMeaning(const at::Tensor& value);
 bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
+// The first leaf before this one that holds the very same values: what is equal stays so.
+std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i);
 
 at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed);
 

@@ -31,6 +31,8 @@ struct Expected {
   // Of outputs of few elements: the rms of the reference's own errors, of each element the one that is typical on these
   // inputs and inputs beside them; 0 of others, empty where that was not asked.
   std::vector<double> errors;
+  // Asked is alone whether there are numbers where the reference has numbers: what they are is not said.
+  bool numbers_alone = false;
   std::vector<bool> left_out;  // outputs of which these values say nothing; empty where they say something of all
   bool LeftOut(std::size_t output) const { return output < left_out.size() && left_out[output]; }
 };

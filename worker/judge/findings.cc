@@ -65,6 +65,10 @@ const char* Word(Distribution distribution) {
       return "sparse";
     case Distribution::kOutliers:
       return "outlier";
+    case Distribution::kRare:
+      return "rare";
+    case Distribution::kIntegers:
+      return "integer";
     default:
       return "given";
   }

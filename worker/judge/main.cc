@@ -28,7 +28,9 @@
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
+#include "worker/judge/rare.h"
 #include "worker/judge/rates.h"
+#include "worker/judge/reckoned.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/trace.h"
 
@@ -473,7 +475,10 @@ class Judge {
       if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
         problem_.factors = FactorsOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
+        problem_.reckoned = Reckoned(trace.graph, description["inputs"]);
       }
+      problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
+      if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

@@ -14,6 +14,8 @@
 #include "worker/judge/conversions.h"
 #include "worker/judge/findings.h"
 #include "worker/judge/one_term.h"
+#include "worker/judge/other_integers.h"
+#include "worker/judge/rare_values.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/verdict.h"
 
@@ -23,6 +25,20 @@ namespace {
 // No distribution where the reference's own rounding error, or what the rule would allow, is more than this of the
 // output: what is compared there is noise.
 constexpr double kMostNoise = 0.5;
+
+constexpr char kGrowsThere[] = "the reference's own results are a million times as large there";
+
+// Where results are so much larger than the problem's own, one honest program may overflow where another does not: the
+// gradient of a normalisation, which divides by the epsilon; an exponential of what a bound is for.
+bool Grown(const Expected& expected, const Rules& rules) {
+  constexpr double kGrown = 0x1p20;
+  for (std::size_t i = 0; i < expected.plain.size() && i < rules.units.size(); ++i) {
+    const at::Tensor& plain = expected.plain[i];
+    if (!Fractions(plain) || plain.numel() == 0 || rules.units[i] == 0) continue;
+    if (plain.abs().max().item<double>() > kGrown * rules.units[i]) return true;
+  }
+  return false;
+}
 
 // The device is lost, and nothing that it says is of the problem.
 bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
@@ -49,7 +65,7 @@ Rules RulesOn(Distribution distribution, const Rule& given, double reduced, cons
   rules.rule.cap = kMostNoise;
   rules.rule.any_order = true;
   // Not where elements are left out: their part in sums is what is looked for.
-  if (distribution == Distribution::kScaled) rules.units = given_rms;
+  if (distribution == Distribution::kScaled || distribution == Distribution::kRare) rules.units = given_rms;
   return rules;
 }
 
@@ -125,12 +141,54 @@ std::optional<std::size_t> OtherDraws::FactorOf(Distribution distribution, int f
 }
 
 Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* drawn) {
+  if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
+  if (distribution == Distribution::kIntegers) {
+    return MakeIntegers(problem_.reckoned, reference_.Draw(SecretSeed()), &secret_, &drawn->leaves);
+  }
   const std::optional<std::size_t> factor = FactorOf(distribution, form);
   if (!factor) return Transform(distribution, form, problem_.reduction, &secret_, &drawn->leaves);
   for (const auto& of_output : problem_.factors) {
     drawn->one_term.push_back(std::find(of_output.begin(), of_output.end(), *factor) != of_output.end());
   }
   return KeepOneTerm(*factor, problem_.reduction, &secret_, &drawn->leaves);
+}
+
+bool OtherDraws::Idle(Distribution distribution, int form) const {
+  if (distribution == Distribution::kRare) return !given_finite_ || !Says(problem_.rare, form);
+  if (distribution != Distribution::kIntegers) return false;
+  return std::none_of(problem_.reckoned.begin(), problem_.reckoned.end(), [](double most) { return most > 0; });
+}
+
+std::string OtherDraws::Idle(Distribution distribution) const {
+  for (int form = 0; form < Forms(distribution); ++form) {
+    if (!Idle(distribution, form)) return "";
+  }
+  if (distribution == Distribution::kIntegers) return "there is no integer input with which there is arithmetic alone";
+  return given_finite_ ? "the program names no epsilon, no bound and no place for NaN"
+                       : "the reference gives NaN or infinity on the problem's own values";
+}
+
+void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn) {
+  Expected& expected = drawn->expected;
+  if (!AllFinite(expected.plain) || !AllFinite(expected.high)) {
+    drawn->skipped = "the reference itself gives NaN or infinity there";
+    return;
+  }
+  if (expected.high.empty()) {
+    drawn->skipped = "there is no float64 evaluation that would say whether there are numbers";
+    return;
+  }
+  expected.left_out.assign(slot.out.places.size(), false);
+  bool all = true;
+  for (std::size_t i = 0; i < expected.plain.size(); ++i) {
+    const bool exact = !Fractions(expected.plain[i]);
+    expected.left_out[i] = exact;
+    all = all && exact;
+  }
+  if (all) drawn->skipped = "all outputs are of exact types, which hold numbers in any case";
+  if (Grown(expected, rules)) drawn->skipped = kGrowsThere;
+  expected.high.clear();
+  expected.numbers_alone = true;
 }
 
 OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules) {
@@ -154,9 +212,12 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
   here.one_term = drawn.one_term;
   if (drawn.skipped.empty()) {
     try {
-      drawn.expected = expecting_.Compute(drawn.leaves, true, true);
+      const bool numbers_alone = distribution == Distribution::kRare && form == kZeroRows;
+      drawn.expected = expecting_.Compute(drawn.leaves, true, !numbers_alone);
       slot.MustFit(drawn.expected.plain);
-      if (MakesNoIntegers(drawn.leaves)) {
+      if (numbers_alone) {
+        AskForNumbers(slot, rules, &drawn);
+      } else if (MakesNoIntegers(drawn.leaves)) {
         drawn.skipped = "the reference makes integers of numbers there that these cannot hold";
       } else {
         LeaveOutIndices(slot, &drawn);
@@ -273,8 +334,12 @@ bool OtherDraws::Decide(const Expected& expected, const std::vector<Leaf>& leave
 std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
   const Expected& expected = drawn.expected;
   if (given_finite_ && !AllFinite(expected.plain)) return "the reference itself gives NaN or infinity there";
+  if (drawn.distribution == Distribution::kRare && !AllFinite(expected.high)) {
+    return "the reference in float64 gives NaN or infinity there";
+  }
+  if (drawn.distribution == Distribution::kRare && Grown(expected, rules)) return kGrowsThere;
   if (expected.high.empty()) {
-    return drawn.distribution == Distribution::kShifted
+    return drawn.distribution == Distribution::kShifted || drawn.distribution == Distribution::kRare
                ? "there is no float64 evaluation that would say what rounding does to such values"
                : "";
   }

@@ -58,6 +58,10 @@ class OtherDraws {
   // One draw of another distribution, for a slot of this shape set; `rules`: by which it would be judged. Leaves shape
   // set 0 selected.
   OtherDraw Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules);
+  // Why the problem's graph says that such values are not worth a draw; empty = they are, as all but RARE and INTEGERS
+  // are always.
+  std::string Idle(Distribution distribution) const;
+  bool Idle(Distribution distribution, int form) const;
 
   // These values, of shape set 0, were of use, and may be drawn again.
   void Keep(Distribution distribution, int form) { kept_.push_back({distribution, form}); }
@@ -73,6 +77,8 @@ class OtherDraws {
   // The input that a form of this distribution leaves one term of; nothing where the form is another, or there is none.
   std::optional<std::size_t> FactorOf(Distribution distribution, int form) const;
   Transformed Make(Distribution distribution, int form, OtherDraw* drawn);
+  // What is behind a normalisation of zeros is rounding or nothing: that it is a number is all that is asked of it.
+  void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, OtherDraw* drawn);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they

@@ -15,4 +15,14 @@ inline std::set<std::string> Words(const char* text) {
   return all;
 }
 
+// A list that is looked into often: its words are parted once.
+class WordList {
+ public:
+  explicit WordList(const char* text) : words_(Words(text)) {}
+  bool Has(const std::string& word) const { return words_.count(word) != 0; }
+
+ private:
+  std::set<std::string> words_;
+};
+
 }  // namespace grove::judge

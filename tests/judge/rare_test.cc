@@ -1,0 +1,68 @@
+#include "worker/judge/rare.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+json Operation(const std::string& kind, const Names& inputs, const Names& outputs = {"v0"}) {
+  return {{"kind", "aten::" + kind},
+          {"inputs", inputs},
+          {"outputs", outputs},
+          {"output_types", json::array({{{"dtype", "float32"}}})}};
+}
+
+RareValues Of(const json& graph) {
+  return RareValuesOf(graph, json::array({{{"dtype", "float32"}}, {{"dtype", "int64"}}}));
+}
+
+TEST_CASE("Bounds are those of inputs as they are", "[rare]") {
+  const auto bounds = [](const json& graph) { return Of(graph).inputs.at(0).bounds; };
+  CHECK(bounds(json::array({Operation("clamp", {"in0", "-100000.0", "2.5"})})) == std::vector<double>{-1e5, 2.5});
+  CHECK(bounds(json::array({Operation("view", {"in0", "[8]"}), Operation("nan_to_num", {"v0", "0.5"}, {"v1"}),
+                            Operation("clamp_min", {"v1", "1e-07"}, {"v2"})})) == std::vector<double>{1e-7});
+  CHECK(bounds(json::array({Operation("gt", {"in0", "20"})})) == std::vector<double>{20});
+  CHECK(bounds(json::array({Operation("threshold", {"in0", "3.0", "7.0"})})) == std::vector<double>{3});
+  CHECK(bounds(json::array({Operation("clamp", {"in0", "0.0", "null"})})).empty());
+  CHECK(bounds(json::array({Operation("exp", {"in0"}), Operation("clamp_max", {"v0", "9.0"}, {"v1"})})).empty());
+  CHECK(bounds(json::array({Operation("clamp", {"in1", "0", "9"})})).empty());
+  CHECK(Of(json::array({Operation("add_", {"in0", "1"}), Operation("clamp_max", {"in0", "9.0"})})).inputs.empty());
+}
+
+TEST_CASE("NaN has a place where inputs are asked for it", "[rare]") {
+  const auto treats = [](const json& graph) {
+    const RareValues::OfInput of = Of(graph).inputs.at(0);
+    return std::vector<bool>{of.nan, of.infinity};
+  };
+  CHECK(treats(json::array({Operation("isnan", {"in0"})})) == std::vector<bool>{true, false});
+  CHECK(treats(json::array({Operation("isfinite", {"in0"})})) == std::vector<bool>{true, true});
+  CHECK(treats(json::array({Operation("isinf", {"in0"})})) == std::vector<bool>{false, true});
+  CHECK(treats(json::array({Operation("nan_to_num", {"in0", "0.5", "null", "null"})})) ==
+        std::vector<bool>{true, false});
+  CHECK(treats(json::array({Operation("nan_to_num", {"in0", "0.5", "1.0", "-1.0"})})) == std::vector<bool>{true, true});
+  CHECK(treats(json::array({Operation("ne", {"in0", "in0"})})) == std::vector<bool>{true, false});
+  CHECK(treats(json::array({Operation("log", {"in0"}), Operation("isnan", {"v0"}, {"v1"})})) ==
+        std::vector<bool>{false, false});
+}
+
+TEST_CASE("A division by zero is guarded by an epsilon, a normalisation or a choice", "[rare]") {
+  CHECK(Of(json::array({Operation("add", {"in0", "1e-08", "1"})})).guarded);
+  CHECK(Of(json::array({Operation("layer_norm", {"in0", "[8]", "null", "null", "1e-05"})})).guarded);
+  CHECK(Of(json::array({Operation("div", {"in0", "p0"}), Operation("where", {"p1", "v0", "0."}, {"v1"})})).guarded);
+  CHECK_FALSE(
+      Of(json::array({Operation("div", {"in0", "8.0"}), Operation("masked_fill", {"v0", "p0", "-1e9"}, {"v1"})}))
+          .guarded);
+  CHECK_FALSE(Of(json::array({Operation("div", {"in0", "p0"})})).guarded);
+  CHECK_FALSE(Of(json::array({Operation("add", {"in0", "1e-08", "1"}),
+                              Operation("cosine_similarity", {"v0", "p0", "1", "1e-08"}, {"v1"})}))
+                  .guarded);
+  CHECK_FALSE(Of(json::array({Operation("add", {"in0", "1", "1"})})).guarded);
+}
+
+}  // namespace
+}  // namespace grove::judge

@@ -1,0 +1,167 @@
+#include "worker/judge/rare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "worker/judge/exactness.h"
+#include "worker/judge/words.h"
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+
+// Give elements of their first operand, or of a list, as they are; some of them only within bounds, or unless NaN.
+const WordList& Passes() {
+  static const auto* words = new WordList(
+      "ListConstruct ListUnpack TupleConstruct TupleUnpack _to_copy alias broadcast_tensors cat chunk clamp clamp_max "
+      "clamp_min clip clone concat contiguous detach expand expand_as flatten flip hardtanh hstack movedim nan_to_num "
+      "narrow permute ravel relu repeat reshape roll select slice split split_with_sizes squeeze stack swapaxes "
+      "tensor_split tile to transpose t type_as unbind unflatten unsqueeze view vstack ");
+  return *words;
+}
+const WordList& Bounds() {
+  static const auto* words = new WordList(
+      "clamp clamp_max clamp_min clip fmax fmin ge greater greater_equal gt hardtanh le less less_equal lt maximum "
+      "minimum threshold ");
+  return *words;
+}
+const WordList& Normalises() {
+  static const auto* words = new WordList("batch_norm group_norm instance_norm layer_norm rms_norm ");
+  return *words;
+}
+// Have an epsilon that their formula, as it is written down everywhere, has not: honest programs leave it out.
+const WordList& Cosines() {
+  static const auto* words = new WordList("cosine_embedding_loss cosine_similarity ");
+  return *words;
+}
+const WordList& Tiny() {
+  static const auto* words = new WordList("add clamp clamp_min clip fmax maximum ");
+  return *words;
+}
+const WordList& Selects() {
+  static const auto* words = new WordList("masked_fill where ");
+  return *words;
+}
+const WordList& Poles() {
+  static const auto* words = new WordList("div divide log log10 log2 reciprocal rsqrt true_divide xlogy ");
+  return *words;
+}
+
+// The largest constant that is taken for an epsilon.
+constexpr double kEpsilon = 1e-3;
+
+std::optional<double> Number(const json& text) {
+  const json number = json::parse(text.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+  if (!number.is_number()) return std::nullopt;
+  return number.get<double>();
+}
+
+bool Floating(const json& type) {
+  const std::string dtype = type.is_object() ? type.value("dtype", std::string()) : std::string();
+  return dtype.rfind("float", 0) == 0 || dtype.rfind("bfloat", 0) == 0;
+}
+
+class Reader {
+ public:
+  explicit Reader(const json& inputs) {
+    rare_.inputs.resize(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (Floating(inputs[i])) holds_["in" + std::to_string(i)] = {i};
+    }
+  }
+
+  void Read(const json& operation) {
+    const std::string kind = operation.value("kind", "");
+    const std::size_t at = kind.rfind("::");
+    const std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
+    const json& operands = operation.at("inputs");
+    std::set<std::size_t> held;
+    std::vector<double> numbers;
+    for (const json& operand : operands) {
+      const auto known = holds_.find(operand.get<std::string>());
+      if (known != holds_.end()) {
+        held.insert(known->second.begin(), known->second.end());
+      } else if (const auto number = Number(operand)) {
+        numbers.push_back(*number);
+      }
+    }
+    Guards(name, operands, numbers);
+    if (held.empty()) return;
+    if (Bounds().Has(name)) {
+      // (The second number of a threshold is what is put there.)
+      if (name == "threshold" && numbers.size() > 1) numbers.resize(1);
+      for (std::size_t input : held) {
+        for (double number : numbers) {
+          if (number != 0 && std::isfinite(number)) rare_.inputs[input].bounds.push_back(number);
+        }
+      }
+    }
+    const bool itself = (name == "ne" || name == "eq" || name == "not_equal") && operands.size() == 2 &&
+                        operands[0] == operands[1];  // NaN alone is not equal to itself
+    const bool replaces = name == "nan_to_num";
+    for (std::size_t input : held) {
+      RareValues::OfInput& of = rare_.inputs[input];
+      of.nan = of.nan || itself || replaces || name == "isnan" || name == "isfinite" || name == "nansum" ||
+               name == "nanmean";
+      // The largest number of a type, which stands for infinity where none is named, is another one in float64.
+      const bool named = replaces && operands.size() > 3 && Number(operands[2]) && Number(operands[3]);
+      of.infinity = of.infinity || named || name == "isinf" || name == "isfinite";
+    }
+    if (!Passes().Has(name)) return;
+    const json& outputs = operation.at("outputs");
+    for (const json& output : outputs) holds_[output.get<std::string>()] = held;
+  }
+
+  RareValues Result() {
+    rare_.guarded = (rare_.guarded || (selects_ && divides_)) && !cosines_;
+    for (RareValues::OfInput& of : rare_.inputs) {
+      std::sort(of.bounds.begin(), of.bounds.end());
+      of.bounds.erase(std::unique(of.bounds.begin(), of.bounds.end()), of.bounds.end());
+    }
+    return std::move(rare_);
+  }
+
+ private:
+  void Guards(const std::string& name, const json& operands, const std::vector<double>& numbers) {
+    const bool tiny = Tiny().Has(name) && std::any_of(numbers.begin(), numbers.end(),
+                                                      [](double number) { return number > 0 && number <= kEpsilon; });
+    rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
+    cosines_ = cosines_ || Cosines().Has(name);
+    selects_ = selects_ || Selects().Has(name);
+    const bool by_number = operands.size() > 1 && Number(operands[1]).has_value();
+    divides_ = divides_ || (Poles().Has(name) && !by_number);
+  }
+
+  RareValues rare_;
+  bool selects_ = false, divides_ = false, cosines_ = false;
+  std::map<std::string, std::set<std::size_t>> holds_;  // of values: the inputs whose elements they hold as they are
+};
+
+}  // namespace
+
+bool RareValues::Bounded() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const OfInput& of) { return !of.bounds.empty(); });
+}
+
+bool RareValues::TreatsNan() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const OfInput& of) { return of.nan || of.infinity; });
+}
+
+RareValues RareValuesOf(const json& graph, const json& inputs) {
+  Reader reader(inputs);
+  bool in_place = false;
+  for (const json& operation : graph) {
+    in_place = in_place || InPlace(operation.value("kind", ""));
+    reader.Read(operation);
+  }
+  RareValues rare = reader.Result();
+  if (in_place) rare.inputs.clear();  // values change behind their names
+  return rare;
+}
+
+}  // namespace grove::judge

@@ -1,0 +1,29 @@
+// What a graph says of values that are rare: the bounds that it names for elements of its inputs, a guard against a
+// division by zero, a place for NaN. Pure: JSON in, no torch.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace grove::judge {
+
+struct RareValues {
+  struct OfInput {
+    std::vector<double> bounds;  // that its elements, as they are, are cut off at or compared with; none is zero
+    bool nan = false;            // its elements are asked whether they are NaN, or NaN is replaced
+    bool infinity = false;       // the same of infinities
+  };
+  std::vector<OfInput> inputs;  // by the input's number; empty where nothing is known
+  // An epsilon, or a choice beside a quotient: something keeps what is divided by, or its logarithm, from being zero.
+  // Not where an operation is a cosine, whose epsilon honest programs leave out.
+  bool guarded = false;
+
+  bool Bounded() const;
+  bool TreatsNan() const;  // or infinities
+};
+
+// `graph`: GraphOp list; `inputs`: TensorType list. Of inputs nothing is known where an operation works in place.
+RareValues RareValuesOf(const nlohmann::json& graph, const nlohmann::json& inputs);
+
+}  // namespace grove::judge

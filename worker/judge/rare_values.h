@@ -1,0 +1,23 @@
+// Values for which a program has a bound, an epsilon or a place, and which no draw is likely to have.
+#pragma once
+
+#include <vector>
+
+#include "worker/judge/distributions.h"
+#include "worker/judge/random.h"
+#include "worker/judge/rare.h"
+#include "worker/judge/reference.h"
+
+namespace grove::judge {
+
+// Forms of RARE.
+inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kRareForms = 3;
+
+// Whether the program has anything to say of values of this form.
+bool Says(const RareValues& rare, int form);
+
+// As Transform. Zeros are rows in every direction: one place of each dimension, all along the others. Beyond bounds is
+// one element in sixteen, by a factor of 1.4 to 16; NaN, and infinities where they are treated, one in sixty-four.
+Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vector<Leaf>* leaves);
+
+}  // namespace grove::judge
