@@ -8,7 +8,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(32, 1024).half(), (torch.randn(1024, 256) / 32).half()]
+    return [torch.randn(32, 1024).half(), (torch.randn(1024, 256) / 256).half()]
 
 
 def get_init_inputs():
