@@ -970,6 +970,20 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         has(model("        return a[0] * 2", "[__import__('numpy').random.default_rng().random(9), torch.randn(3)][1:] + [torch.tensor(__import__('os').urandom(9)[0] / 256.)]"),
             "unseeded-inputs", False)
 
+    def test_outputs_so_small_that_zeros_pass_are_tried_with_another_draw_under_the_rules_they_do_not_pass(self):
+        small = model("        return (a[0].mean(-1) * 0.005).bfloat16()", "[torch.rand(64, 8192)]")
+        found = self.findings(small)
+        assert found["below-tolerance"]["serious"] is False and "1e-2" in found["below-tolerance"]["what"], found
+        assert found["low-variance"]["serious"] is True and "scaled" in found["low-variance"]["what"], found
+        # What zeros pass says nothing of the values.
+        assert "1e-2" not in found["low-variance"]["what"], found
+        large = self.findings(small.replace(" * 0.005", ""))
+        assert large["low-variance"]["serious"] is True and "1e-2" in large["low-variance"]["what"], large
+        assert "below-tolerance" not in large, large
+        # Small ones that do move are told for what zeros pass alone.
+        found = self.findings(model("        return a[0] * 0.001", "[torch.randn(64, 300)]"))
+        assert found["below-tolerance"]["serious"] is False and "low-variance" not in found, found
+
     def test_a_problem_that_is_too_large_for_what_the_judge_may_have_is_said_to_be(self):
         problem = model("        return a[0] * 2", "[torch.randn(12, 1 << 20)]")  # 96 MiB with its output
         def found(mib):
