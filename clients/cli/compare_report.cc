@@ -119,6 +119,10 @@ std::string RenderComparison(const v1::Job& job, const v1::KernelNode& kernel, c
                                  " ", ComparisonName(baseline.comparison()), "; ", rival,
                                  absl::StrFormat(" %.3gx by the medians", RivalSpeedup(baseline, *timing)))));
   }
+  if (const std::string clocks = ClocksLine(result.timing()); !clocks.empty())
+    absl::StrAppend(&out, Field("clocks", clocks));
+  if (const std::string reruns = RerunsLine(result.timing()); !reruns.empty())
+    absl::StrAppend(&out, Field("reruns", reruns));
   const std::string others = OthersLine(result.timing().device_state());
   if (!others.empty()) absl::StrAppend(&out, Field("others", others));
   absl::StrAppend(&out, RenderWork(result.work(), /*all=*/false));

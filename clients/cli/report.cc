@@ -75,6 +75,8 @@ void AppendTiming(const v1::TimingReport& timing, std::string* out) {
                                                          reasons.empty() ? "" : absl::StrCat(": ", reasons))));
   }
   if (!timing.method().empty()) absl::StrAppend(out, Field("method", OneLine(timing.method())));
+  if (const std::string clocks = ClocksLine(timing); !clocks.empty()) absl::StrAppend(out, Field("clocks", clocks));
+  if (const std::string reruns = RerunsLine(timing); !reruns.empty()) absl::StrAppend(out, Field("reruns", reruns));
   const std::string others = OthersLine(timing.device_state());
   if (!others.empty()) absl::StrAppend(out, Field("others", others));
 }

@@ -137,6 +137,38 @@ std::string OthersLine(const v1::DeviceState& state) {
   return absl::StrCat(others, others == 1 ? " process" : " processes", " of others held the GPU while it was timed");
 }
 
+std::string ClocksLine(const v1::TimingReport& timing) {
+  const v1::DeviceState& state = timing.device_state();
+  if (state.readings() <= 0) {
+    return state.unavailable().empty() ? "" : absl::StrCat("not known: ", OneLine(state.unavailable()));
+  }
+  // What the driver does not say is 0.
+  const auto known = [](double value, const std::string& text) { return value > 0 ? text : "not known"; };
+  std::string line = absl::StrCat(
+      "SM ",
+      known(state.sm_clock_mhz_high(), absl::StrFormat("%.0f to %.0f MHz, median %.0f", state.sm_clock_mhz_low(),
+                                                       state.sm_clock_mhz_high(), state.sm_clock_mhz_median())),
+      "; temperature ",
+      known(state.temperature_celsius_high(), absl::StrFormat("%.0f C at most", state.temperature_celsius_high())),
+      "; power ", known(state.power_watts_median(), absl::StrFormat("%.0f W", state.power_watts_median())), "; ");
+  if (state.throttle_reasons().empty()) {
+    absl::StrAppend(&line, "not throttled");
+  } else {
+    absl::StrAppend(&line, "throttled: ",
+                    absl::StrJoin(state.throttle_reasons(), ", ", [](std::string* s, const std::string& reason) {
+                      absl::StrAppend(s, OneLine(reason));
+                    }));
+  }
+  if (!state.unavailable().empty()) absl::StrAppend(&line, "; ", OneLine(state.unavailable()));
+  return line;
+}
+
+std::string RerunsLine(const v1::TimingReport& timing) {
+  if (timing.reruns() <= 0) return "";
+  return absl::StrCat(timing.reruns(), timing.reruns() == 1 ? " time" : " times",
+                      " the measurement began anew, because most of it was invalid");
+}
+
 std::string DeviceLine(const v1::DeviceInfo& device) {
   if (device.name().empty() && device.arch().empty()) return "-";
   std::string line = device.name().empty() ? DeviceKindName(device.kind()) : OneLine(device.name());

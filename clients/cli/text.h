@@ -44,6 +44,11 @@ std::string PairsText(const v1::BaselineTiming& timing);  // "40 pairs", "40 pai
 std::string WorkPolicyName(v1::WorkPolicy policy);  // "anything" (also where none is set), "libraries", "own_kernels"
 // "2 processes of others held the GPU while it was timed"; empty where there were none, or nobody knows.
 std::string OthersLine(const v1::DeviceState& state);
+// "SM 1700 to 1980 MHz, median 1965; temperature 65 C at most; power 512 W; throttled: sw_power_cap", or why that is
+// not known; "" where there is no state of the device, as on a CPU.
+std::string ClocksLine(const v1::TimingReport& timing);
+// How often the measurement began anew; "" where it never did.
+std::string RerunsLine(const v1::TimingReport& timing);
 std::string DeviceLine(const v1::DeviceInfo& device);  // "NVIDIA L40S (sm_89), torch 2.11.0"
 std::string ShortId(absl::string_view id);             // "k12" of "j-abcdefgh/k12"
 

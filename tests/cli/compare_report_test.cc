@@ -59,7 +59,12 @@ TEST_CASE("A comparison is told with ratio, interval, resolution, both times and
   CHECK_FALSE(absl::StrContains(text, "  others "));
   v1::KernelNode shared = Compared(v1::COMPARISON_FASTER, 2, 1.9, 2.1);
   shared.mutable_result()->mutable_timing()->mutable_device_state()->set_foreign_processes(1);
-  CHECK(absl::StrContains(RenderComparison(CompareJob(), shared, Style()), "1 process of others held the GPU"));
+  shared.mutable_result()->mutable_timing()->mutable_device_state()->set_unavailable("no NVML");
+  shared.mutable_result()->mutable_timing()->set_reruns(2);
+  const std::string told = RenderComparison(CompareJob(), shared, Style());
+  CHECK(absl::StrContains(told, "1 process of others held the GPU"));
+  CHECK(absl::StrContains(told, "  clocks     not known: no NVML\n"));
+  CHECK(absl::StrContains(told, "  reruns     2 times the measurement began anew"));
   CHECK(absl::StrContains(RenderComparison(CompareJob(), Compared(v1::COMPARISON_SAME, 1, 0.999, 1.001), Style()),
                           "new.cu is the SAME as old.cu"));
   v1::KernelNode several = Compared(v1::COMPARISON_SAME, 1, 0.999, 1.001);

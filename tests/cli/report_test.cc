@@ -53,6 +53,38 @@ TEST_CASE("Others who held the GPU while it was timed are told, none and unknown
   CHECK(absl::StrContains(RenderEvaluation(Named("k.cu", result), Style()), "  others     2 processes of others"));
 }
 
+TEST_CASE("The device's state while it was timed is told, or why it is not known, and nothing where there is none",
+          "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  v1::TimingReport* timing = result.mutable_timing();
+  const auto text = [&result] { return RenderEvaluation(Named("k.cu", result), Style()); };
+  CHECK_FALSE(absl::StrContains(text(), "  clocks "));
+  CHECK_FALSE(absl::StrContains(text(), "  reruns "));
+  v1::DeviceState* state = timing->mutable_device_state();
+  state->set_foreign_processes(0);
+  CHECK_FALSE(absl::StrContains(text(), "  clocks "));
+  state->set_unavailable("NVML does not\nanswer");
+  CHECK(absl::StrContains(text(), "  clocks     not known: NVML does not answer\n"));
+  state->clear_unavailable();
+  state->set_readings(40);
+  state->set_sm_clock_mhz_low(1700);
+  state->set_sm_clock_mhz_median(1965);
+  state->set_sm_clock_mhz_high(1980);
+  state->set_temperature_celsius_high(65);
+  state->set_power_watts_median(511.6);
+  const std::string clocks = "  clocks     SM 1700 to 1980 MHz, median 1965; temperature 65 C at most; power 512 W; ";
+  CHECK(absl::StrContains(text(), clocks + "not throttled\n"));
+  state->add_throttle_reasons("sw_power_cap");
+  state->add_throttle_reasons("hw_slowdown");
+  CHECK(absl::StrContains(text(), clocks + "throttled: sw_power_cap, hw_slowdown\n"));
+  CHECK(absl::StrContains(RenderKernelNode(Named("k.cu", result), {}, Style()), clocks));
+  state->set_unavailable("the readings ended");
+  state->clear_power_watts_median();
+  CHECK(absl::StrContains(text(), "; power not known; throttled: sw_power_cap, hw_slowdown; the readings ended\n"));
+  timing->set_reruns(1);
+  CHECK(absl::StrContains(text(), "  reruns     1 time the measurement began anew, because most of it was invalid\n"));
+}
+
 TEST_CASE("Whose work it was is told where the job has a policy", "[cli]") {
   v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
   v1::WorkReport* work = result.mutable_work();

@@ -1119,6 +1119,47 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         has(model("        return a[0] * 2", "[__import__('numpy').random.default_rng().random(9), torch.randn(3)][1:] + [torch.tensor(__import__('os').urandom(9)[0] / 256.)]"),
             "unseeded-inputs", False)
 
+    def test_outputs_so_small_that_zeros_pass_are_tried_with_another_draw_under_the_rules_they_do_not_pass(self):
+        small = model("        return (a[0].mean(-1) * 0.005).bfloat16()", "[torch.rand(64, 8192)]")
+        found = self.findings(small)
+        assert found["below-tolerance"]["serious"] is False and "1e-2" in found["below-tolerance"]["what"], found
+        assert found["low-variance"]["serious"] is True and "scaled" in found["low-variance"]["what"], found
+        # What zeros pass says nothing of the values.
+        assert "1e-2" not in found["low-variance"]["what"], found
+        large = self.findings(small.replace(" * 0.005", ""))
+        assert large["low-variance"]["serious"] is True and "1e-2" in large["low-variance"]["what"], large
+        assert "below-tolerance" not in large, large
+        # Small ones that do move are told for what zeros pass alone.
+        found = self.findings(model("        return a[0] * 0.001", "[torch.randn(64, 300)]"))
+        assert found["below-tolerance"]["serious"] is False and "low-variance" not in found, found
+
+    def test_further_shapes_are_looked_at_as_the_timed_ones_are_and_held_out_ones_have_no_figures(self):
+        native = "PROBLEM_FORMAT_NATIVE"
+        large = "(x.shape[0] == 211)"
+        for held in (False, True):
+            toml = self.TOML.replace("[3, 17]", "[211, 131]")
+            if not held:
+                toml = toml.replace("held_out", "shapes")
+            def found(line, name, serious):
+                told = self.findings(toml.replace("    return", "    " + line + "\n    return"), native)[name]
+                assert told["serious"] is serious and "further shapes number 1" in told["what"], told
+                assert ("held out" in told["what"]) is held, told
+                assert not held or not re.search(r"131|211|27641|%|\d\.\d", told["what"]), told
+            assert not any(f["serious"] for f in self.findings(toml, native).values())
+            found(f"if {large}:\n        x = x / 0", "non-finite", True)
+            found(f"if {large}:\n        x = torch.rand_like(x)", "non-deterministic", True)
+            found(f"if {large}:\n        x.add_(1)", "writes-inputs", True)
+
+    def test_the_memory_of_the_largest_shapes_counts(self):
+        toml = self.TOML.replace("[3, 17]", "[12, 1048576]")  # 96 MiB with its output
+        def found(text):
+            return self.findings(text, "PROBLEM_FORMAT_NATIVE", extra=("--memory-bytes", str(700 << 20))).get("memory")
+        assert found(self.TOML) is None
+        told = found(toml.replace("held_out", "shapes"))
+        assert told and told["serious"] and "96 MiB; an evaluation needs 6 times that" in told["what"], told
+        told = found(toml)
+        assert told and told["serious"] and "held out" in told["what"] and not re.search(r"\b(48|96|576)\b", told["what"]), told
+
     def test_a_problem_that_is_too_large_for_what_the_judge_may_have_is_said_to_be(self):
         problem = model("        return a[0] * 2", "[torch.randn(12, 1 << 20)]")  # 96 MiB with its output
         def found(mib):

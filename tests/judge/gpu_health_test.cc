@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "worker/judge/reruns.h"
+
 namespace grove::judge {
 namespace {
 
@@ -75,6 +77,32 @@ TEST_CASE("All begins anew when more than half of ten pairs were refused", "[gpu
   health.BeginAnew();
   CHECK_FALSE(health.MostRefused());
   CHECK(health.State("") == nlohmann::json{{"unavailable", "no reading fell into a timed run"}});
+}
+
+TEST_CASE("A measurement begins anew once, when most of it was refused, and not again", "[gpu_health]") {
+  GpuHealth health;
+  Reruns reruns;
+  const auto pairs = [&health](int count, unsigned long long reasons) {
+    for (int i = 0; i < count; ++i) Refuse(&health, {Read(5, 1980, reasons)});
+  };
+  CHECK_FALSE(reruns.Due(health));
+  pairs(9, kHwSlowdown);
+  CHECK_FALSE(reruns.Due(health));  // too few pairs to say
+  pairs(1, kHwSlowdown);
+  CHECK(reruns.Due(health));
+  CHECK(reruns.count() == 1);
+  health.BeginAnew();
+  CHECK_FALSE(reruns.Due(health));
+  pairs(20, kHwSlowdown);
+  CHECK(health.MostRefused());
+  CHECK_FALSE(reruns.Due(health));
+  CHECK(reruns.count() == 1);
+  // One that is well never does.
+  health.BeginAnew();
+  Reruns none;
+  pairs(20, 0);
+  CHECK_FALSE(none.Due(health));
+  CHECK(none.count() == 0);
 }
 
 TEST_CASE("The state is that of the runs that count, and says when the readings ended", "[gpu_health]") {

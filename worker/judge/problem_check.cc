@@ -57,6 +57,12 @@ struct Run {
   std::vector<at::Tensor> outputs, high, nudged;
 };
 
+// Of which shapes a finding is: empty for those that are timed. Of shapes that are held out no figure is told.
+struct Shapes {
+  std::string text;
+  bool held_out = false;
+};
+
 class Checker {
  public:
   Checker(LoadedProblem& problem, DeviceOps& ops, const json& description)
@@ -83,7 +89,7 @@ class Checker {
     }
     Inputs(seed);
     Strides();
-    Repeats();
+    Repeats(first_.leaves, Shapes());
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) moves_ = moves_ || !Unchanged(i);
     for (std::size_t i = 0; i < first_.outputs.size(); ++i) Output(i);
     FurtherShapes();
@@ -148,13 +154,14 @@ class Checker {
     return CompareTensors(tensors, reference_.DefaultRule());
   }
 
-  static std::string Passes(const Comparison& compared, const Rule& rule) {
+  // The rules that `compared` passes and `easier` does not.
+  static std::string Passes(const Comparison& compared, const Rule& rule, const Comparison& easier = {}) {
     std::string rules;
     auto add = [&rules](const char* name) { rules += (rules.empty() ? "" : ", ") + std::string(name); };
-    if (compared.passes_1e2) add("1e-2");
-    if (compared.passes_1e4) add("1e-4");
-    if (compared.passes_scaled) add("scaled");
-    if (rule.mode == RuleMode::kAbsoluteRelative && compared.ok) add("the problem's own");
+    if (compared.passes_1e2 && !easier.passes_1e2) add("1e-2");
+    if (compared.passes_1e4 && !easier.passes_1e4) add("1e-4");
+    if (compared.passes_scaled && !easier.passes_scaled) add("scaled");
+    if (rule.mode == RuleMode::kAbsoluteRelative && compared.ok && !easier.ok) add("the problem's own");
     return rules;
   }
 
@@ -225,26 +232,47 @@ class Checker {
     }
   }
 
-  void Repeats() {
-    std::vector<Leaf> leaves = Copies(first_.leaves);
+  // As Find, of one of several shapes: what was found of others already, and was no less serious, is not said again.
+  void FindOf(const Shapes& shapes, const char* id, bool serious, const std::string& what, const std::string& remedy) {
+    const auto told = [&](const json& finding) { return finding["id"] == id && (finding["serious"] || !serious); };
+    if (!shapes.text.empty() && std::any_of(findings_.begin(), findings_.end(), told)) return;
+    Find(id, serious, what + shapes.text, remedy);
+  }
+
+  // Runs twice on the same inputs; the second run's outputs.
+  std::vector<at::Tensor> Repeats(const std::vector<Leaf>& pristine, const Shapes& shapes) {
+    std::vector<Leaf> leaves = Copies(pristine);
     const std::vector<at::Tensor> once = Call(leaves, Mode::kEager), kept = Heads(once),
                                   twice = Call(leaves, Mode::kEager);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-      if (leaves[i].scalar || Same(leaves[i].tensor, first_.leaves[i].tensor)) continue;
-      Find("writes-inputs", true, "the reference changes its input " + leaves[i].name,
-           "compute out of place (no inplace=True on an input, no x += ...)");
+      if (leaves[i].scalar || Same(leaves[i].tensor, pristine[i].tensor)) continue;
+      FindOf(shapes, "writes-inputs", true, "the reference changes its input " + leaves[i].name,
+             "compute out of place (no inplace=True on an input, no x += ...)");
     }
     for (std::size_t i = 0; i < once.size() && i < twice.size(); ++i) {
       if (Same(kept[i], Heads({twice[i]})[0])) continue;
       const auto [relative, serious] = RunsDiffer(kept[i], Heads({twice[i]})[0]);
-      if (serious) random_.insert(i);
-      Find("non-deterministic", serious,
-           Text("%s differs by %.2g of its rms when the reference is run twice on the same inputs", Name(i).c_str(),
-                relative),
-           serious ? "take the randomness out (dropout: call self.eval() at the end of __init__; no torch.rand in "
-                     "forward; no state from call to call)"
-                   : "this is a matter of the order of summation (atomics); a kernel is given that much more room");
+      if (serious && shapes.text.empty()) random_.insert(i);
+      FindOf(shapes, "non-deterministic", serious,
+             Name(i) + " differs" + (shapes.held_out ? "" : Text(" by %.2g of its rms", relative)) +
+                 " when the reference is run twice on the same inputs",
+             serious ? "take the randomness out (dropout: call self.eval() at the end of __init__; no torch.rand in "
+                       "forward; no state from call to call)"
+                     : "this is a matter of the order of summation (atomics); a kernel is given that much more room");
     }
+    return twice;
+  }
+
+  // The share of elements that are not.
+  double Finite(std::size_t i, const at::Tensor& output, const Shapes& shapes) {
+    if (!Fractions(output)) return 0;
+    const double share = 1 - at::isfinite(Wide(output)).to(at::kDouble).mean().item<double>();
+    if (share > 0) {
+      FindOf(shapes, "non-finite", share > 0.5,
+             (shapes.held_out ? "elements" : Text("%.3g %%", 100 * share)) + " of " + Name(i) + " are NaN or infinite",
+             "change the inputs' values or the formula so that it stays finite");
+    }
+    return share;
   }
 
   bool HasFewerThan(std::int64_t elements) const {
@@ -257,16 +285,42 @@ class Checker {
   }
 
   void FurtherShapes() {
+    most_bytes_ = static_cast<double>(problem_.bytes);
     for (std::size_t set = 1; set < reference_.ShapeSets(); ++set) {
+      const bool held_out = reference_.HeldOut(set);
+      const Shapes shapes{
+          " for the further shapes number " + std::to_string(set) + (held_out ? ", which are held out" : ""), held_out};
       reference_.SelectShapeSet(set);
-      const std::vector<at::Tensor> outputs = Call(reference_.Draw(SecretSeed()), Mode::kEager);
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (outputs[i].numel() > 0) continue;
-        Find("empty-output", true, Name(i) + " has no elements for the further shapes number " + std::to_string(set),
-             "give sizes of at least 1 in [[shapes]] and [[held_out]]");
+      try {
+        OfShapes(shapes);
+      } catch (const std::exception& error) {
+        // What torch says of it has sizes in it.
+        if (!held_out) throw ProblemError(std::string(error.what()) + ";" + shapes.text);
+        throw ProblemError("the reference fails" + shapes.text);
       }
     }
     reference_.SelectShapeSet(0);
+  }
+
+  void OfShapes(const Shapes& shapes) {
+    const std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
+    const std::vector<at::Tensor> outputs = Repeats(leaves, shapes);
+    double bytes = 0;
+    for (const Leaf& leaf : leaves) bytes += leaf.scalar ? 0 : static_cast<double>(leaf.tensor.nbytes());
+    for (const auto& [name, tensor] : reference_.Parameters()) bytes += static_cast<double>(tensor.nbytes());
+    for (const at::Tensor& output : outputs) bytes += static_cast<double>(output.nbytes());
+    if (bytes > most_bytes_) {
+      most_bytes_ = bytes;
+      most_held_out_ = shapes.held_out;
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].numel() > 0) {
+        Finite(i, outputs[i], shapes);
+        continue;
+      }
+      Find("empty-output", true, Name(i) + " has no elements" + shapes.text,
+           "give sizes of at least 1 in [[shapes]] and [[held_out]]");
+    }
   }
 
   void Output(std::size_t i) {
@@ -282,15 +336,7 @@ class Checker {
       Find("empty-output", true, name + " has no elements", "make the problem compute something");
       return;
     }
-    if (Fractions(output)) {
-      const at::Tensor finite = at::isfinite(Wide(output));
-      const double share = 1 - finite.to(at::kDouble).mean().item<double>();
-      if (share > 0) {
-        Find("non-finite", share > 0.5, Text("%.3g %% of %s are NaN or infinite", 100 * share, name.c_str()),
-             "change the inputs' values or the formula so that it stays finite");
-        if (share == 1) return;
-      }
-    }
+    if (Finite(i, output, Shapes()) == 1) return;
     const bool unchanged = Unchanged(i);
     const at::Tensor wide = Wide(output).nan_to_num(0, 0, 0);
     const double rms = Rms(wide), low = wide.min().item<double>(), high = wide.max().item<double>();
@@ -325,7 +371,7 @@ class Checker {
                 std::max(std::fabs(low), std::fabs(high))),
            zeros.ok ? "use the scaled rule" : "judge by the scaled rule (the default), under which they do not");
     }
-    if (zeros.passes_1e2) return;
+    // Under the rules that zeros pass, nothing is said by what else does.
     const double mean = wide.mean().item<double>();
     const Comparison constant = Judged(i, at::full_like(output, mean));
     // Of the other draws the one that is furthest away.
@@ -339,15 +385,19 @@ class Checker {
       apart = moved;
     }
     const Comparison other = furthest != nullptr ? Judged(i, *furthest) : constant;
-    const std::string by_constant = Passes(constant, rule), by_other = Passes(other, rule);
-    if (!by_other.empty()) {
-      Find("low-variance", other.ok,
+    const std::string by_constant = output.numel() > 1 ? Passes(constant, rule, zeros) : "",
+                      by_other = Passes(other, rule, zeros);
+    const bool constant_decides = !by_constant.empty() && constant.ok && !zeros.ok,
+               other_decides = !by_other.empty() && other.ok && !zeros.ok;
+    // Two draws are farther apart than either is from what both are near to.
+    if (!by_other.empty() && (other_decides || !constant_decides)) {
+      Find("low-variance", other_decides,
            Text("%s moves by %.2g of its rms from draw to draw: the result of another draw passes under %s",
                 name.c_str(), apart, by_other.c_str()),
            "an average over many random values is known beforehand: return what is averaged, or draw values of larger "
            "spread (heavy tails)");
-    } else if (!by_constant.empty() && output.numel() > 1) {
-      Find("low-variance", constant.ok,
+    } else if (!by_constant.empty()) {
+      Find("low-variance", constant_decides,
            Text("the constant %.6g passes for %s under %s", mean, name.c_str(), by_constant.c_str()),
            "the elements hardly differ: change the formula or the inputs so that they do");
     }
@@ -522,20 +572,28 @@ class Checker {
                 1e6 * problem_.reference_seconds, 1e6 * limit),
            "make the shapes larger, so that a call takes 20 us at least");
     }
-    const auto free = static_cast<double>(ops_.free_bytes()), bytes = static_cast<double>(problem_.bytes);
+    const auto free = static_cast<double>(ops_.free_bytes());
     const double mib = 1024.0 * 1024.0;
-    if (kSizesNeeded * bytes > free) {
+    // (How much there is of shapes that are held out is not told.)
+    const std::string all = "inputs, parameters and outputs ",
+                      has = most_held_out_ ? all + "of the largest shapes, which are held out, need"
+                                           : all + Text("have %.0f MiB", most_bytes_ / mib);
+    if (kSizesNeeded * most_bytes_ > free) {
       Find("memory", true,
-           Text("inputs, parameters and outputs have %.0f MiB; an evaluation needs %.0f times that, and %.0f MiB are "
-                "free",
-                bytes / mib, kSizesNeeded, free / mib),
+           has + (most_held_out_
+                      ? Text(" more than a part in %.0f of the %.0f MiB that are free, and an evaluation needs "
+                             "as many times that",
+                             kSizesNeeded, free / mib)
+                      : Text("; an evaluation needs %.0f times that, and %.0f MiB are free", kSizesNeeded, free / mib)),
            "make the shapes smaller, or use a device with more memory");
-    } else if (kSizesForDouble * bytes > free) {
+    } else if (kSizesForDouble * most_bytes_ > free) {
       Find("memory", false,
-           Text("inputs, parameters and outputs have %.0f MiB and %.0f MiB are free: too little for a float64 "
-                "evaluation, "
-                "so outputs are compared with the reference as written, less strictly",
-                bytes / mib, free / mib),
+           has +
+               (most_held_out_
+                    ? Text(" more than a part in %.0f of the %.0f MiB that are free", kSizesForDouble, free / mib)
+                    : Text(" and %.0f MiB are free", free / mib)) +
+               ": too little for a float64 evaluation, so outputs are compared with the reference as written, less "
+               "strictly",
            "make the shapes smaller, or use a device with more memory");
     }
   }
@@ -550,6 +608,8 @@ class Checker {
   std::set<std::size_t> random_;                 // outputs that differ from run to run
   bool moves_ = false;                           // whether any output changes from draw to draw
   std::set<std::string> unused_;                 // parameters that the graph does not use
+  double most_bytes_ = 0;                        // inputs, parameters and outputs of the largest shapes
+  bool most_held_out_ = false;                   // whether these are held out
   json findings_ = json::array();
 };
 

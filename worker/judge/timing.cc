@@ -30,7 +30,6 @@ constexpr double kLongest = 20;  // times max_time, for min_samples
 constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has
 // Calls by themselves, and seconds for all of them: of what each takes besides, most is the work that covers it.
 constexpr double kAloneLeast = 3, kAloneCalls = 48, kAloneMost = 50e-3, kAloneEach = 200e-6;
-constexpr int kMaxReruns = 1;
 constexpr std::chrono::milliseconds kCoolDown{500};
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -303,9 +302,8 @@ void Timing::Run() {
       Between([this] { RunElsewhere(); });
     }
     if (Longer()) continue;
-    if (reruns_ < kMaxReruns && health_.MostRefused()) {
+    if (reruns_.Due(health_)) {
       // Once more, when it may have cooled down.
-      ++reruns_;
       std::this_thread::sleep_for(kCoolDown);
       BeginAnew();
       begin_ = Clock::now();
@@ -336,7 +334,7 @@ void Timing::Run() {
                               .slots = slots_,
                               .outputs_verified = sampled_.verified(),
                               .outputs_timed = timed_.outputs_timed(),
-                              .reruns = reruns_});
+                              .reruns = reruns_.count()});
   if (watch_ != nullptr) report["device_state"] = health_.State(watch_->Unavailable());
   if (common_) Unplace();
   timing_ = std::move(report);

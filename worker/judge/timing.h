@@ -19,6 +19,7 @@
 #include "worker/judge/lies.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
+#include "worker/judge/reruns.h"
 #include "worker/judge/sampled_outputs.h"
 #include "worker/judge/samples.h"
 #include "worker/judge/settings.h"
@@ -106,7 +107,7 @@ class Timing {
   int pairs_ = 0;
   std::unique_ptr<GpuWatch> watch_;  // null on a CPU
   GpuHealth health_;                 // as the watch has it
-  int reruns_ = 0;
+  Reruns reruns_;
   nlohmann::json timing_;
 };
 
