@@ -150,9 +150,8 @@ absl::StatusOr<std::vector<v1::InputDistribution>> ParseDistributions(const std:
       if (!v1::InputDistribution_Parse(absl::StrCat("INPUT_DISTRIBUTION_", absl::AsciiStrToUpper(name)),
                                        &distribution) ||
           distribution == v1::INPUT_DISTRIBUTION_UNSPECIFIED) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--distributions: '", name,
-                         "' is not one of given, scaled, shifted, sparse, outliers, rare, integers"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--distributions: '", name, "' is not one of given, scaled, shifted, sparse, outliers, rare, integers"));
       }
       if (std::find(distributions.begin(), distributions.end(), distribution) == distributions.end()) {
         distributions.push_back(distribution);

@@ -29,8 +29,8 @@ struct LoadedProblem {
   }
   // Of each output that is one product: the inputs by which each of its sums has one term (factors.h).
   std::vector<std::vector<std::size_t>> factors;
-  RareValues rare;                   // what its graph says of them; nothing where that is not known
-  std::vector<double> reckoned;      // of each input, as Reckoned says; empty where that is not known
+  RareValues rare;               // what its graph says of them; nothing where that is not known
+  std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known

@@ -18,8 +18,8 @@ absl::StatusOr<v1::ProblemDescription> ParseDescription(const nlohmann::json& bo
 // `message` in the JSON mapping that the judge reads: original names.
 absl::StatusOr<nlohmann::json> ToJson(const google::protobuf::Message& message);
 
-// Whether a candidate whose turn ended so may have left the device in any state. BUILD_FAILED is of a candidate that ran:
-// its own word that it could not be loaded, which it may give at any time, after whatever it did.
+// Whether a candidate whose turn ended so may have left the device in any state. BUILD_FAILED is of a candidate that
+// ran: its own word that it could not be loaded, which it may give at any time, after whatever it did.
 bool IsFault(v1::Verdict verdict);
 // Whether the device itself may be the reason.
 bool IsDoubtful(v1::Verdict verdict);
