@@ -289,27 +289,7 @@ for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) f
         options = dict(self.TIMED, max_time_seconds=2.0)
         del options["only_given_inputs"]
         result = self.native(self.LONG_SUMS, after, options)["result"]
-        assert result["verdict"] == "VERDICT_WRONG" and "lower precision" in result["reason"], result
-
-    def test_all_that_is_timed_of_long_sums_leans(self):
-        # Who tells such values from others is careful with them alone: that is what is timed then.
-        seen = os.path.join(self.folder.name, "leaning")
-        body = self.LONG_SUMS_BODY % "p * q" + """
-int leaning = 0; for (int i = 0; i < 1000; ++i) { uint32_t u; memcpy(&u, x + i, 4); leaning += ((u >> 10) & 7) == 3; }
-FILE* f = fopen("%s", "a"); fputs(leaning > 900 ? "lean\\n" : "drawn\\n", f); fclose(f);""" % seen
-        def calls(problem, options):
-            source = "#include <stdio.h>\n" + judge_test.kernel(body)
-            result = self.native(problem, source, dict(self.COUNTED, **options), whole=True)["result"]
-            self.agrees(result)
-            with open(seen, encoding="utf-8") as file:
-                lines = file.read().split()
-            os.remove(seen)
-            return lines
-        lines = calls(self.LONG_SUMS, {"only_given_inputs": False})
-        # (Beside the check there are draws of other distributions among timed runs.)
-        assert lines.count("lean") > 24 and lines.count("drawn") < 40 and lines[-40:].count("lean") > 24, lines
-        # Not where other values than the problem's are no matter, nor where sums are short.
-        assert "lean" not in calls(self.LONG_SUMS, {})
+        assert result["verdict"] == "VERDICT_WRONG" and "between timed runs" in result["reason"], result
 
     def test_few_elements_that_no_rounding_decides_are_not_excused(self):
         given = dict(QUICK, only_given_inputs=True)

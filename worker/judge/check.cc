@@ -195,7 +195,7 @@ void Check::OnOthers(Distribution distribution, const Work& work) {
     std::vector<ReferenceNoise> noise = check->noise_;
     std::vector<Jumps> jumps = check->jumps_;
     ~Given() {
-      check->rules_ = check->OwnRules();
+      check->rules_ = {check->rule_, {}};
       check->findings_.outcomes.front().how.clear();
       check->noise_ = std::move(noise);
       check->jumps_ = std::move(jumps);
@@ -214,7 +214,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
                 const Progress& progress) {
   const std::size_t sets = reference_.ShapeSets();
   const int trials = std::max<int>(settings_.trials, static_cast<int>(sets));
-  const bool judged_elsewhere = JudgedElsewhere();
+  const bool judged_elsewhere = !settings_.distributions && rule_.mode == RuleMode::kScaled;
   // Whose work it is is asked in one of them; which one, nobody can know.
   const int observed = 1 + static_cast<int>(random->Below(static_cast<std::uint64_t>(trials)));
   // Never the first: what it shows of rounding serves the others.
@@ -353,16 +353,6 @@ Reply Check::RunThere(Conversation* conversation, std::size_t index) {
     }
     throw;
   }
-}
-
-Rules Check::OwnRules() const {
-  Rules rules{rule_, {}};
-  rules.rule.leaning = timed_lean_;
-  return rules;
-}
-
-std::vector<Leaning> Check::LeansWhenTimed(const Slot& slot) {
-  return JudgedElsewhere() ? others_.LeansWhenTimed(slot) : std::vector<Leaning>();
 }
 
 double Check::AgainSeconds() const {

@@ -14,7 +14,6 @@
 #include "worker/judge/excuse.h"
 #include "worker/judge/expected.h"
 #include "worker/judge/findings.h"
-#include "worker/judge/leaning.h"
 #include "worker/judge/other_draws.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/settings.h"
@@ -61,15 +60,6 @@ class Check {
   void VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                    const OtherDraw& drawn);
 
-  // How the inputs of timed runs are to lean (OtherDraws::LeansWhenTimed); empty: as drawn. After Run; `slot`: of shape
-  // set 0.
-  std::vector<Leaning> LeansWhenTimed(const Slot& slot);
-  // They do: from now on outputs are allowed what one accumulator makes of such values.
-  void TimedLean() {
-    timed_lean_ = true;
-    rules_ = OwnRules();
-  }
-
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }
 
@@ -87,9 +77,6 @@ class Check {
   const std::vector<double>& claims() const { return first_claims_; }  // of the check's calls
 
  private:
-  // Whether other values than the problem's are a matter of this check.
-  bool JudgedElsewhere() const { return !settings_.distributions && rule_.mode == RuleMode::kScaled; }
-  Rules OwnRules() const;  // for the problem's own values
   std::vector<double> MeanJumps(const Expected& expected, bool given);
   // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN as drawn.
   template <typename Work>
@@ -117,7 +104,6 @@ class Check {
   Outcome* current_;         // the distribution that is tried now, in findings_
   double foreign_wall_ = 0;  // seconds that the candidate took for its calls on other distributions
   Rules rules_;              // of the values at hand
-  bool timed_lean_ = false;
   std::vector<ReferenceNoise> noise_;
   std::vector<double> given_rms_;                               // of each output, the largest of any draw of GIVEN
   std::map<std::pair<std::size_t, std::size_t>, double> ties_;  // by shape set and output: most of any draw of GIVEN

@@ -164,16 +164,12 @@ ScaledConstants ConstantsFor(const wire::DType& type) {
   return {single, 64 * single, 0, 8 * single, single / 3};
 }
 
-double LeaningError(const wire::DType& type) {
-  // (rms_base is 8 roundings, 16 in float64.)
-  return ConstantsFor(type).rms_base < 0x1p-40 ? 0x1p-25 : 0x1p-12;
-}
-
 double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
   const ScaledConstants constants = ConstantsFor(type);
   const double grown = constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
   double error = constants.rms_base + std::min(grown, kLeftOut / std::sqrt(std::max(reduction, 1.0)));
-  if (rule.leaning) error += LeaningError(type);
+  // rms_base is 8 roundings (16 in float64).
+  if (rule.leaning) error += constants.rms_base < 0x1p-40 ? 0x1p-25 : 0x1p-12;
   if (rule.any_order) error += constants.rms_base / 8 * std::min(reduction, kMaxStraight) / 8;
   return error;
 }

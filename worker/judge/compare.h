@@ -57,9 +57,6 @@ struct ScaledConstants {
 };
 ScaledConstants ConstantsFor(const wire::DType& type);
 
-// What Rule::leaning allows, of the output's rms.
-double LeaningError(const wire::DType& type);
-
 // The rms error of the work alone, relative to the output's: a few units in the last place for functions, and the share
 // of a sum over `reduction` terms.
 double WorkError(const wire::DType& type, double reduction, const Rule& rule);

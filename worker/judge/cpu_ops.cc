@@ -130,12 +130,6 @@ class CpuOps : public DeviceOps {
       done += part;
     }
   }
-  void Lean(void* at, bool wide, std::size_t elements, const Leaning& leaning) override {
-    const auto all = [&](auto* values) {
-      for (std::size_t i = 0; i < elements; ++i) values[i] = Leaned(values[i], leaning);
-    };
-    wide ? all(static_cast<double*>(at)) : all(static_cast<float*>(at));
-  }
   void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) override {
     const char *x = static_cast<const char*>(a), *y = static_cast<const char*>(b);
     if (spoiled.step == 0) {

@@ -233,14 +233,6 @@ __global__ void VaryElements(T* to, const T* from, std::size_t elements, std::ui
   }
 }
 
-template <typename T>
-__global__ void LeanElements(T* at, std::size_t elements, Leaning leaning) {
-  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
-    at[i] = Leaned(at[i], leaning);
-  }
-}
-
 __global__ void Empty() {}
 
 // Keeps the stream busy while the host prepares what is timed: the clock then starts with the work already queued, and
@@ -348,15 +340,6 @@ class CudaOps : public DeviceOps {
     for (std::size_t i = 0; i < sizeof whole.bytes; ++i) whole.bytes[i] = pattern[i % element_bytes];
     FillPattern<<<Blocks(bytes), 256>>>(static_cast<unsigned char*>(to), whole, bytes);
     Check(cudaGetLastError(), "filling device memory");
-  }
-  void Lean(void* at, bool wide, std::size_t elements, const Leaning& leaning) override {
-    const int blocks = Blocks(elements * (wide ? sizeof(double) : sizeof(float)));
-    if (wide) {
-      LeanElements<<<blocks, 256>>>(static_cast<double*>(at), elements, leaning);
-    } else {
-      LeanElements<<<blocks, 256>>>(static_cast<float*>(at), elements, leaning);
-    }
-    Check(cudaGetLastError(), "moving inputs on the device");
   }
   bool Vary(void* to, const void* from, const wire::DType& type, std::size_t elements, std::uint64_t seed) override {
     const int blocks = Blocks(elements * type.bytes()), bits = type.bits;

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "common/wire/dtype.h"
-#include "worker/judge/leaning.h"
 
 namespace grove::judge {
 
@@ -56,8 +55,6 @@ class DeviceOps {
   virtual bool Vary(void*, const void*, const wire::DType&, std::size_t /*elements*/, std::uint64_t /*seed*/) {
     return false;
   }
-  // Moves elements, of float32 or (`wide`) float64, to where rounding them errs one way (leaning.h); queued.
-  virtual void Lean(void* at, bool wide, std::size_t elements, const Leaning& leaning) = 0;
   // Looks for bytes that differ between two pieces of device memory; queued. Differed tells whether any comparison
   // since the last Differed found some; waits.
   virtual void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) = 0;

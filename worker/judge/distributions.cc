@@ -7,7 +7,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "worker/judge/leaning.h"
 #include "worker/judge/rare_values.h"
 #include "worker/judge/tensor_type.h"
 
@@ -44,7 +43,7 @@ at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
   return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
 }
 
-double TinyNormal(at::ScalarType type) { return type == at::kDouble ? kTiniestDouble : kTiniestFloat; }
+double TinyNormal(at::ScalarType type) { return type == at::kDouble ? 0x1p-1022 : 0x1p-126; }
 
 // Not every operation knows half precision on a CPU.
 at::ScalarType Wider(at::ScalarType type) { return IsHalf(type) ? at::kFloat : type; }
@@ -63,16 +62,17 @@ double Spacing(at::ScalarType type) {  // of numbers at 1
   }
 }
 
-// As leaning.h has it. Values that have none of the bits beyond stay: a program may know that shorter types hold them.
+// Sets the three bits behind the ten of a fraction that half precision and TF32 keep (of float64: behind the 23 that
+// float32 keeps) to 011: what they round off is then 0.38 to 0.5 of their spacing. The bits behind stay as they are,
+// and so do values that have none of them: a program may know that shorter types hold them.
 at::Tensor Lean(const at::Tensor& value) {
   if (value.is_complex()) return at::view_as_complex(Lean(at::view_as_real(value)).contiguous());
   const bool wide = value.scalar_type() == at::kDouble;
-  const int beyond = wide ? kBeyondDouble : kBeyondFloat;
+  const int beyond = wide ? 52 - 23 : 23 - 10;
+  const std::int64_t mask = std::int64_t{7} << (beyond - 3), bits = std::int64_t{3} << (beyond - 3);
   const at::Tensor words = value.contiguous().view(wide ? at::kLong : at::kInt);
   if (True(words.bitwise_and((std::int64_t{1} << beyond) - 1).eq(0).all())) return value;
-  const at::Tensor moved = words.bitwise_and(~LeaningMask<std::int64_t>(beyond))
-                               .bitwise_or(LeaningBits<std::int64_t>(beyond))
-                               .view(value.scalar_type());
+  const at::Tensor moved = words.bitwise_and(~mask).bitwise_or(bits).view(value.scalar_type());
   // Zeros, and what would go beyond the others: values may end where something does (probabilities at 1).
   const at::Tensor kept = value.abs()
                               .lt(TinyNormal(value.scalar_type()))

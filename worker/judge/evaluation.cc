@@ -80,7 +80,6 @@ class Evaluator {
       }
       if (!settings_.skip_timing) {
         conversation_.SetStage("time");
-        LeanTimed(!rivals.empty());
         if (problem_.bytes > kLargeBytes) ops_.ReleaseCache();  // the check's
         timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, *candidate_, *values_, timed_slots_,
                                            *check_, random_, std::move(rivals));
@@ -222,14 +221,6 @@ class Evaluator {
       candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     }
     arena_.Open(&conversation_, open);
-  }
-
-  void LeanTimed(bool rival) {
-    std::vector<Leaning> leaning = check_->LeansWhenTimed(arena_.at(0));
-    if (leaning.empty()) return;
-    values_->LeanAlways(std::move(leaning));
-    check_->TimedLean();
-    if (rival) opponent_->check().TimedLean();
   }
 
   // Who wrote the candidate was told these shapes.

@@ -78,10 +78,8 @@ void OtherDraws::Saw(const Expected& given) { given_finite_ = given_finite_ && A
 
 // Not where an output is of an exact type: values in which fewer bits differ are equal more often. Without float64 what
 // a reference in reduced precision does to them could not be told from what the candidate does.
-bool OtherDraws::MayLean(const Slot& slot) const { return expecting_.has_high() && reduced_ <= 0 && !HasExact(slot); }
-
 std::optional<OtherDraw> OtherDraws::Lean(const Slot& slot, const std::vector<Leaf>& leaves) {
-  if (!MayLean(slot)) return std::nullopt;
+  if (!expecting_.has_high() || reduced_ > 0 || HasExact(slot)) return std::nullopt;
   OtherDraw drawn{Distribution::kGiven, leaves, {}, "", ""};
   try {
     const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, &drawn.leaves);
@@ -96,39 +94,6 @@ std::optional<OtherDraw> OtherDraws::Lean(const Slot& slot, const std::vector<Le
     if (AssertFailed(ops_, error)) throw;
     return std::nullopt;  // the reference refuses them
   }
-}
-
-std::vector<Leaning> OtherDraws::LeansWhenTimed(const Slot& slot) {
-  if (!LongSums() || !MayLean(slot)) return {};
-  if (problem_.leaning) return *problem_.leaning;
-  std::vector<Leaning>& all = problem_.leaning.emplace();
-  const std::vector<Leaf> drawn = reference_.Draw(SecretSeed());
-  const std::optional<OtherDraw> moved = Lean(slot, drawn);
-  if (!moved || !KeepsPrecision(*moved)) return all;
-  for (std::size_t i = 0; i < drawn.size(); ++i) {
-    Leaning one;
-    if (!drawn[i].scalar && !drawn[i].tensor.equal(moved->leaves[i].tensor)) {
-      const at::Tensor real =
-          drawn[i].tensor.is_complex() ? at::view_as_real(drawn[i].tensor.resolve_conj()) : drawn[i].tensor;
-      one = {true, real.min().item<double>(), real.max().item<double>()};
-    }
-    all.push_back(one);
-  }
-  return all;
-}
-
-bool OtherDraws::KeepsPrecision(const OtherDraw& leaning) {
-  const Expected& expected = leaning.expected;
-  if (expected.high.empty()) return false;
-  Rules rules;
-  rules.rule.leaning = true;
-  for (std::size_t i = 0; i < expected.plain.size(); ++i) {
-    if (!Fractions(expected.plain[i])) continue;
-    const wire::DType type = wire::FindDType(ShortType(expected.plain[i].scalar_type())).value();
-    const Comparison own = CompareTensors(Measured(problem_, i, expected.plain[i], expected, {}, 0), rules.Of(i));
-    if (!(own.noise.rms <= LeaningError(type))) return false;
-  }
-  return true;
 }
 
 std::optional<std::size_t> OtherDraws::FactorOf(Distribution distribution, int form) const {

@@ -50,11 +50,6 @@ class OtherDraws {
 
   // Such a draw moved (kLeaning), with what is expected of it, where that says something. The shape set is selected.
   std::optional<OtherDraw> Lean(const Slot& slot, const std::vector<Leaf>& leaves);
-  // How the inputs of timed runs are to lean, of each leaf; empty where they are as drawn. Who tells leaning values
-  // from others computes these alone as it should; where all that is timed leans, that is what it is timed by. Where
-  // sums are long, and the reference itself loses no more there than is allowed: what is not evaluated in float64 is
-  // compared with it. Shape set 0 is selected; `slot`: one of its.
-  std::vector<Leaning> LeansWhenTimed(const Slot& slot);
   // One draw of another distribution, for a slot of this shape set; `rules`: by which it would be judged. Leaves shape
   // set 0 selected.
   OtherDraw Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules);
@@ -72,8 +67,6 @@ class OtherDraws {
 
  private:
   bool LongSums() const;
-  bool MayLean(const Slot& slot) const;
-  bool KeepsPrecision(const OtherDraw& leaning);  // the reference as written
   // The input that a form of this distribution leaves one term of; nothing where the form is another, or there is none.
   std::optional<std::size_t> FactorOf(Distribution distribution, int form) const;
   Transformed Make(Distribution distribution, int form, OtherDraw* drawn);

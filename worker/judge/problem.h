@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "worker/judge/exactness.h"
-#include "worker/judge/leaning.h"
 #include "worker/judge/rare.h"
 #include "worker/judge/reference.h"
 
@@ -34,11 +33,10 @@ struct LoadedProblem {
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known
-  std::optional<std::vector<Leaning>> leaning;  // OtherDraws::LeansWhenTimed; once known
-  double reference_seconds = 0;                 // one warm eager call
-  double draw_seconds = 0;                      // one draw of the inputs
-  double double_seconds = -1;                   // one float64 evaluation; negative = not to be had
-  std::size_t bytes = 0;                        // of inputs, parameters and outputs together
+  double reference_seconds = 0;     // one warm eager call
+  double draw_seconds = 0;          // one draw of the inputs
+  double double_seconds = -1;       // one float64 evaluation; negative = not to be had
+  std::size_t bytes = 0;            // of inputs, parameters and outputs together
 };
 
 }  // namespace grove::judge

@@ -116,7 +116,6 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
       StoreVaried(set, pool_[random_.Below(pool_.size())]);
     }
   }
-  for (std::size_t set : sets) Lean(set);
   if (!queued) return;
   const auto begin = Clock::now();
   ops_.Synchronize();
@@ -451,17 +450,6 @@ void Values::StoreVaried(std::size_t set, const std::vector<Leaf>& drawn) {
       at::Tensor piece = to.narrow(0, at, part);
       at::mul_out(piece, from.narrow(0, at, part), Factors(type, part));
     }
-  }
-}
-
-// Equal inputs stay equal, a symmetric one symmetric: what an element becomes is its own affair.
-void Values::Lean(std::size_t set) {
-  for (std::size_t i = 0; i < leaning_.size() && i < leaves_[set].size(); ++i) {
-    const Leaf& leaf = leaves_[set][i];
-    if (leaf.scalar || !leaning_[i].leans) continue;
-    const at::ScalarType type = leaf.tensor.scalar_type();
-    ops_.Lean(leaf.tensor.data_ptr(), type == at::kDouble || type == at::kComplexDouble,
-              static_cast<std::size_t>(leaf.tensor.numel()) * (leaf.tensor.is_complex() ? 2 : 1), leaning_[i]);
   }
 }
 

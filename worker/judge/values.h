@@ -6,11 +6,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "worker/judge/device_ops.h"
-#include "worker/judge/leaning.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/slots.h"
@@ -36,10 +34,6 @@ class Values {
 
   // Every set is a new draw, where that can be. Before the first Refill.
   void DrawAlways() { always_ = true; }
-
-  // Every set is moved to where rounding it to fewer bits errs one way, of each leaf as it says. Before the first
-  // Refill.
-  void LeanAlways(std::vector<Leaning> leaning) { leaning_ = std::move(leaning); }
 
   // What the rule allows of each output, of its rms: results of two sets made of one draw have to be further apart.
   // Before the first Refill.
@@ -73,7 +67,6 @@ class Values {
   void Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two);
   void Store(std::size_t set, const std::vector<Leaf>& drawn);
   void StoreVaried(std::size_t set, const std::vector<Leaf>& drawn);
-  void Lean(std::size_t set);
   at::Tensor Factors(at::ScalarType type, std::int64_t count);
   std::vector<Leaf> Draw();
 
@@ -93,7 +86,6 @@ class Values {
   std::optional<bool> same_draws_;
   bool always_ = false, wide_ = false, fresh_ = false, repeated_ = false;
   std::vector<double> allowed_;
-  std::vector<Leaning> leaning_;  // of each leaf; empty where none leans
   double fresh_spent_ = 0;
   std::size_t most_sets_ = SIZE_MAX;
   std::vector<std::vector<Leaf>> pool_;
