@@ -20,8 +20,9 @@ constexpr std::size_t kFewCalls = 3;
 constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // at single calls; more where the machine is in the way
 constexpr double kMostEcho = 50e-3;                // seconds that the judge's own thread works for
 
+// (With the evidence: who may be a liar gets no second attempt by itself.)
 [[noreturn]] void Unsure(const std::string& evidence, const std::vector<double>& waits) {
-  throw Verdict{"VERDICT_UNMEASURABLE", evidence + "; " + Busy(waits), {}};
+  throw Verdict{"VERDICT_UNMEASURABLE", evidence + "; " + Busy(waits), {{"stage", "time"}, {"evidence", evidence}}};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 constexpr double kFewValues = 4;        // two are flags, three are signs, four are codes of two bits
 constexpr double kMostZeros = 1.0 / 4;  // more are left out on purpose
 constexpr double kNegative = 1.0 / 4, kSmall = 1.0 / 2;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 26;  // made by way of several tensors of float64
 
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
 
@@ -30,7 +31,7 @@ bool Sorted(const at::Tensor& value, std::int64_t dim) {
 }
 
 bool MeansMore(const at::Tensor& value, const at::Tensor& again) {
-  if (value.numel() < 2 || value.equal(again) || IsSymmetric(value)) return true;
+  if (value.numel() < 2 || value.numel() > kMostElements || value.equal(again) || IsSymmetric(value)) return true;
   const double least = value.min().item<double>(), most = value.max().item<double>();
   if (most - least < kFewValues) return true;
   // Bytes that stand in a longer type, signed or not.
@@ -76,7 +77,7 @@ Transformed MakeIntegers(const std::vector<double>& most, const std::vector<Leaf
   if (!changed) {
     result.skipped =
         "the integer inputs' values are flags, codes, sorted or the same in every draw, and others would "
-        "mean something else";
+        "mean something else, or they are too many";
     return result;
   }
   result.how = "other whole numbers, some of them negative";

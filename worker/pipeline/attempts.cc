@@ -5,7 +5,7 @@
 namespace grove::worker {
 
 bool WorthTimingAgain(const v1::EvaluationResult& result) {
-  // (Who broke down for want of memory would do so again.)
+  // (Who broke down for want of memory would do so again, and of who may have lied there is evidence.)
   if (result.verdict() != v1::VERDICT_UNMEASURABLE || result.has_fault() || result.stages().empty()) return false;
   const v1::StageTime& last = *result.stages().rbegin();
   return last.stage() == "time" && last.seconds() <= kMostOfFirstAttempt;

@@ -119,8 +119,10 @@ class PipelineImpl : public Pipeline {
                       v1::WorkResult* failure);
   // What only a process with the device open can know of it.
   void LearnDevice(const nlohmann::json& hello);
-  // After a turn whose judge gave a result.
-  void Conclude(const WorkPtr& work, const v1::EvaluationOptions& options, const TurnOutcome& turn, WarmJudge& judge);
+  // Whether another attempt is to be made.
+  bool Attempt(const WorkPtr& work);
+  // After a turn whose judge gave a result. The same.
+  bool Conclude(const WorkPtr& work, const v1::EvaluationOptions& options, const TurnOutcome& turn, WarmJudge& judge);
   // Fills result->profile, whatever happens.
   void Profile(const WorkPtr& work, WarmJudge& judge, v1::EvaluationResult* result);
 
@@ -673,6 +675,12 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
   const v1::EvaluateWork& evaluate = work->assignment.evaluate();
   const bool compared = work->rival_built.has_value() && work->rival_built->report.ok();
   if (compared && work->whole == nullptr && measure::ReplicasOf(evaluate.options()) > 1) return EvaluateReplicas(work);
+  while (Attempt(work)) {
+  }
+}
+
+bool PipelineImpl::Attempt(const WorkPtr& work) {
+  const v1::EvaluateWork& evaluate = work->assignment.evaluate();
   meters_.ShowSlot("checking");
   v1::EvaluationOptions options = evaluate.options();
   *options.mutable_limits() = work->limits;
@@ -681,7 +689,10 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
 
   v1::WorkResult failure;
   WarmJudge* judge = GetJudge(work, evaluate.problem(), options, &failure);
-  if (judge == nullptr) return FinishUnjudged(work, std::move(failure));
+  if (judge == nullptr) {
+    FinishUnjudged(work, std::move(failure));
+    return false;
+  }
 
   DeviceTurn turn({*pool_, equipment_.candidates, *equipment_.health, meters_,
                    [&](const std::string& stage, const std::string& detail) { Progress(work, stage, detail); },
@@ -689,12 +700,15 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
                   *work, options);
   if (const absl::Status begun = turn.Begin(); absl::IsUnavailable(begun)) {
     failure.set_infrastructure_failure(RepairUtf8(std::string(begun.message()), 64 << 10));
-    return FinishUnjudged(work, std::move(failure));
+    FinishUnjudged(work, std::move(failure));
+    return false;
   } else if (!begun.ok()) {
-    return Fail(work, std::string(begun.message()));
+    Fail(work, std::string(begun.message()));
+    return false;
   }
   const TurnOutcome outcome = turn.Run(*judge->judge);
   std::string why;
+  bool again = false;
   if (work->cancelled) {
     if (!judge->judge->Alive()) judges_->Drop(judge->problem);
     // Killed in the middle of whatever it did: the device must be well for the next one.
@@ -720,20 +734,22 @@ void PipelineImpl::Evaluate(const WorkPtr& work) {
       Fail(work, well ? outcome.answer.message : why);
     }
   } else {
-    Conclude(work, options, outcome, *judge);
+    again = Conclude(work, options, outcome, *judge);
   }
   if (!Stopping() && !equipment_.health->Quarantined()) {
     pool_->Restock(CandidateKind(IsPython(evaluate.candidate())));
   }
+  return again;
 }
 
-void PipelineImpl::Conclude(const WorkPtr& work, const v1::EvaluationOptions& options, const TurnOutcome& turn,
+bool PipelineImpl::Conclude(const WorkPtr& work, const v1::EvaluationOptions& options, const TurnOutcome& turn,
                             WarmJudge& judge) {
   auto result = ResultOf(turn, *work, options, cuda_);
   if (!result.ok()) {
     v1::WorkResult died;
     judges_->Died(judge.problem, std::string(result.status().message()), &died);
-    return Finish(work, std::move(died));
+    Finish(work, std::move(died));
+    return false;
   }
   judges_->Answered(judge.problem);
   if (turn.foreign.value_or(0) > 0 && result->has_timing()) meters_.SharedTiming();
@@ -744,21 +760,23 @@ void PipelineImpl::Conclude(const WorkPtr& work, const v1::EvaluationOptions& op
   const v1::Verdict verdict = result->verdict();
   const bool rival_ran = work->rival_built.has_value() && work->rival_built->report.ok();
   const bool faulted = IsFault(verdict) || (rival_ran && IsFault(result->rival().verdict()));
-  const bool doubtful = IsDoubtful(verdict) && absl::Now() - equipment_.health->LastPass() > kWrongCanary;
+  const bool doubtful = IsDoubtful(verdict) && !again && absl::Now() - equipment_.health->LastPass() > kWrongCanary;
   const XidFindings xids = equipment_.health->TakeXids(faulted);
   std::string why;
   if (!DeviceIsWell(turn.ending, xids, faulted || doubtful ? v1::Verdict_Name(verdict) : "", &why)) {
-    return Fail(work, why);  // no verdict comes from a device that is not well
+    Fail(work, why);  // no verdict comes from a device that is not well
+    return false;
   }
   if (again && !work->cancelled) {
     Progress(work, "time", absl::StrCat("once more, in new processes: ", result->reason()));
     work->first = *std::move(result);
-    return Evaluate(work);
+    return true;
   }
   MergeXids(xids, &*result);
   if (work->first.has_value()) MergeFirstAttempt(*work->first, &*result);
   if (options.profile() && verdict == v1::VERDICT_CORRECT) Profile(work, judge, &*result);
   FinishEvaluation(work, *std::move(result));
+  return false;
 }
 
 void PipelineImpl::Profile(const WorkPtr& work, WarmJudge& judge, v1::EvaluationResult* result) {

@@ -40,11 +40,14 @@ void WarmJudges::FitHost(size_t keep) {
   int64_t held = 0;
   size_t at = 0;
   judges_.remove_if([&](const WarmJudge& j) {  // most recently used first
-    held += options_.host_bytes(j);
-    const bool goes = ++at > keep && held > options_.most_host_bytes;
-    if (goes)
-      LogInfo("worker", "a warm judge is let go: with it they hold ", held >> 20, " MiB of this machine's memory");
-    return goes;
+    const int64_t its = options_.host_bytes(j);
+    if (++at <= keep || held + its <= options_.most_host_bytes) {
+      held += its;
+      return false;
+    }
+    LogInfo("worker", "a warm judge is let go: with it they hold ", (held + its) >> 20,
+            " MiB of this machine's memory");
+    return true;
   });
 }
 
