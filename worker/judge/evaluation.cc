@@ -128,13 +128,17 @@ class Evaluator {
     } catch (const ProblemError&) {
       throw;
     } catch (const std::exception& error) {
-      // The problem fitted when it was loaded. When the judge now finds the device full, the candidate has filled it.
+      // The problem fitted when it was loaded. When the judge now finds the device full, the candidate has filled it,
+      // or both together are too much for this device though the candidate has no more than it may.
       const bool candidates = conversation_.stage() != "load" && conversation_.stage() != "open";
       if (!ops_.cuda() || !candidates || std::strstr(error.what(), "out of memory") == nullptr) throw;
       const auto total = ops_.Info()["memory_bytes"].get<double>();
       const auto left = static_cast<double>(ops_.free_bytes());
-      result["verdict"] = "VERDICT_LIMIT_EXCEEDED";
-      result["reason"] = "the candidate left no device memory for checking its outputs";
+      const bool filled = memory_ == nullptr || memory_->Filled();
+      result["verdict"] = filled ? "VERDICT_LIMIT_EXCEEDED" : "VERDICT_UNMEASURABLE";
+      result["reason"] = filled ? "the candidate left no device memory for checking its outputs"
+                                : "the judge and the candidate do not fit on this device together: the judge found "
+                                  "no memory for checking the outputs";
       result["fault"] = {{"stage", conversation_.stage()},
                          {"limit", "device_memory_bytes"},
                          {"limit_set", memory_ != nullptr && memory_->limit() > 0 ? memory_->limit() : total},

@@ -29,6 +29,8 @@ class MemoryWatch {
   }
   double Held() const { return static_cast<double>(ops_.others_bytes() - before_); }
   double limit() const { return limit_; }
+  // Whether the candidate, by what it holds, is the reason that the device is full. Where nothing is watched: it is.
+  bool Filled() const { return limit_ <= 0 || Held() >= limit_; }
 
  private:
   // What is not the candidate's doing: the driver's own for modules, stacks and heaps, and the contexts of the
