@@ -1,5 +1,5 @@
 // A timing that could not be finished is tried once more, by itself: what was in the way (another program on the
-// device, a busy machine) may have gone. Pure.
+// device, say) may have gone. Not for who may have lied to a busy judge. Pure.
 #pragma once
 
 #include "grove/v1/types.pb.h"
