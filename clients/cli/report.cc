@@ -352,7 +352,8 @@ std::string RenderKernelNode(const v1::KernelNode& kernel, absl::Span<const v1::
                                                       : "")));
     for (int i = 0; i < std::min(count, kSamplesShown); ++i) {
       absl::StrAppend(&out, "    ", FormatSeconds(timing.reference_seconds(i)), " -> ",
-                      FormatSeconds(timing.candidate_seconds(i)), "\n");
+                      FormatSeconds(timing.candidate_seconds(i)),
+                      i < timing.sample_states_size() ? SampleStateText(timing.sample_states(i)) : "", "\n");
     }
   }
   if (!kernel.candidate().build_flags().empty()) {

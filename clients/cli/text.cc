@@ -163,6 +163,16 @@ std::string ClocksLine(const v1::TimingReport& timing) {
   return line;
 }
 
+std::string SampleStateText(const v1::SampleState& state) {
+  if (state.readings() <= 0) return "";
+  const auto known = [](double value) { return value > 0 ? absl::StrFormat("%.0f", value) : std::string("?"); };
+  std::string text =
+      absl::StrCat("   SM ", known(state.reference_sm_mhz()), " / ", known(state.candidate_sm_mhz()), " MHz, ",
+                   known(state.temperature_celsius()), " C, ", known(state.power_watts()), " W");
+  for (const std::string& reason : state.throttle_reasons()) absl::StrAppend(&text, ", ", OneLine(reason));
+  return text;
+}
+
 std::string RerunsLine(const v1::TimingReport& timing) {
   if (timing.reruns() <= 0) return "";
   return absl::StrCat(timing.reruns(), timing.reruns() == 1 ? " time" : " times",

@@ -47,6 +47,8 @@ std::string OthersLine(const v1::DeviceState& state);
 // "SM 1700 to 1980 MHz, median 1965; temperature 65 C at most; power 512 W; throttled: sw_power_cap", or why that is
 // not known; "" where there is no state of the device, as on a CPU.
 std::string ClocksLine(const v1::TimingReport& timing);
+// The GPU during one pair, to stand behind its two times; "?" for what was not read. Empty where nothing was.
+std::string SampleStateText(const v1::SampleState& state);
 // How often the measurement began anew; "" where it never did.
 std::string RerunsLine(const v1::TimingReport& timing);
 std::string DeviceLine(const v1::DeviceInfo& device);  // "NVIDIA L40S (sm_89), torch 2.11.0"

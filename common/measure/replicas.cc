@@ -76,6 +76,7 @@ v1::BaselineTiming Combine(const Timings& timings) {
     combined.set_samples(combined.samples() + timing->samples());
     combined.mutable_reference_seconds()->MergeFrom(timing->reference_seconds());
     combined.mutable_candidate_seconds()->MergeFrom(timing->candidate_seconds());
+    combined.mutable_sample_states()->MergeFrom(timing->sample_states());
     v1::ReplicaTiming* each = combined.add_each_replica();
     each->set_speedup(timing->speedup());
     each->set_speedup_low(timing->speedup_low());

@@ -36,6 +36,7 @@ void DropSamples(v1::EvaluationResult* result) {
   for (v1::BaselineTiming& baseline : *result->mutable_timing()->mutable_baselines()) {
     baseline.clear_reference_seconds();
     baseline.clear_candidate_seconds();
+    baseline.clear_sample_states();
   }
 }
 

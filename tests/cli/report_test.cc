@@ -85,6 +85,31 @@ TEST_CASE("The device's state while it was timed is told, or why it is not known
   CHECK(absl::StrContains(text(), "  reruns     1 time the measurement began anew, because most of it was invalid\n"));
 }
 
+TEST_CASE("Beside the samples stands what was read of the GPU in each", "[cli]") {
+  v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
+  v1::BaselineTiming* timing = result.mutable_timing()->mutable_baselines(0);
+  for (int i = 0; i < 3; ++i) {
+    timing->add_reference_seconds(2e-3);
+    timing->add_candidate_seconds(1e-3);
+  }
+  const auto text = [&result] { return RenderKernelNode(Named("k.cu", result), {}, Style()); };
+  const std::string pair = "    " + FormatSeconds(2e-3) + " -> " + FormatSeconds(1e-3);
+  CHECK(absl::StrContains(text(), pair + "\n" + pair + "\n" + pair + "\n"));
+  v1::SampleState* state = timing->add_sample_states();
+  state->set_readings(4);
+  state->set_reference_sm_mhz(1980);
+  state->set_candidate_sm_mhz(1965);
+  state->set_temperature_celsius(61);
+  state->set_power_watts(511.6);
+  *timing->add_sample_states() = *state;
+  state = timing->mutable_sample_states(1);
+  state->clear_candidate_sm_mhz();
+  state->add_throttle_reasons("sw_power\ncap");
+  timing->add_sample_states();
+  CHECK(absl::StrContains(text(), pair + "   SM 1980 / 1965 MHz, 61 C, 512 W\n" + pair +
+                                      "   SM 1980 / ? MHz, 61 C, 512 W, sw_power cap\n" + pair + "\n"));
+}
+
 TEST_CASE("Whose work it was is told where the job has a policy", "[cli]") {
   v1::EvaluationResult result = CorrectResult(2, 1.9, 2.1);
   v1::WorkReport* work = result.mutable_work();

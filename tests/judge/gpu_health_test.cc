@@ -125,6 +125,36 @@ TEST_CASE("The state is that of the runs that count, and says when the readings 
   CHECK(state["unavailable"] == "the readings ended before the timing: NVML does not answer");
 }
 
+TEST_CASE("Of each pair that counts there is what was read in it, its clocks for each side", "[gpu_health]") {
+  GpuHealth health;
+  CHECK(health.LastPair() == nlohmann::json::object());
+  REQUIRE(Refuse(&health, {Read(-1, 300), Read(2, 1900), Read(5, 1980), Read(8, 1950), Read(15, 1000, kPowerCap),
+                           Read(25, 1940), Read(31, 300, kHwSlowdown)}) == "");
+  const nlohmann::json first = health.LastPair();
+  CHECK(first["reference_sm_mhz"] == 1950);
+  CHECK(first["candidate_sm_mhz"] == 1940);
+  CHECK(first["memory_mhz"] == 2619);
+  CHECK(first["temperature_celsius"] == 65);
+  CHECK(first["power_watts"] == 500);
+  CHECK(first["throttle_reasons"] == nlohmann::json{"sw_power_cap"});
+  CHECK(first["readings"] == 5);
+  // One that does not count leaves nothing.
+  REQUIRE(Refuse(&health, {Read(5, 1980, kThermal)}) != "");
+  CHECK(health.LastPair() == first);
+  // Nor does one in which nothing was read have what was read before.
+  REQUIRE(Refuse(&health, {Read(-1, 300), Read(31, 300)}) == "");
+  CHECK(health.LastPair()["readings"] == 0);
+  CHECK(health.LastPair()["reference_sm_mhz"] == 0);
+  CHECK(health.LastPair()["throttle_reasons"].empty());
+  // Between its runs the pair's temperature was read, and no clock of either side.
+  REQUIRE(Refuse(&health, {Read(15, 1000)}) == "");
+  CHECK(health.LastPair()["readings"] == 1);
+  CHECK(health.LastPair()["candidate_sm_mhz"] == 0);
+  CHECK(health.LastPair()["temperature_celsius"] == 55);
+  health.BeginAnew();
+  CHECK(health.LastPair() == nlohmann::json::object());
+}
+
 TEST_CASE("Who is at work when timing begins does not raise what an empty kernel may take", "[gpu_health]") {
   CHECK(AllowedForNothing(20e-6) == Approx(300e-6));
   CHECK(AllowedForNothing(155e-6) == Approx(975e-6));  // as on an H200

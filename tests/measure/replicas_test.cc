@@ -98,6 +98,7 @@ TEST_CASE("Every baseline is combined, and one that a replica could not time has
     }
     timing.mutable_baselines(1)->add_reference_seconds(i);
     timing.mutable_baselines(1)->add_candidate_seconds(10 + i);
+    timing.mutable_baselines(1)->add_sample_states()->set_readings(100 + i);
     replicas.push_back(timing);
   }
   const v1::TimingReport timing = CombineReplicas(replicas);
@@ -107,6 +108,8 @@ TEST_CASE("Every baseline is combined, and one that a replica could not time has
   CHECK(std::log(timing.baselines(0).speedup()) == Approx(0.7));
   CHECK(timing.baselines(1).reference_seconds_size() == 3);
   CHECK(timing.baselines(1).candidate_seconds(2) == 12);
+  REQUIRE(timing.baselines(1).sample_states_size() == 3);
+  CHECK(timing.baselines(1).sample_states(2).readings() == 102);
   CHECK(timing.baselines(2).speedup() == 0);
   CHECK(timing.baselines(2).unavailable() == "in pair of processes 2: torch.compile failed");
   // One that is missing altogether, or whose figures are none.

@@ -14,13 +14,27 @@ constexpr int kEnoughPairs = 10;
 // milliseconds.
 constexpr double kMostForNothing = 1e-3;
 
+// Figures of readings that there are.
+struct Figures {
+  std::vector<double> sm_mhz, watts;
+  double memory_mhz = 0, celsius = 0;
+  unsigned long long reasons = 0;
+  void Add(const GpuWatch::Reading& reading) {
+    sm_mhz.push_back(reading.sm_mhz);
+    watts.push_back(reading.watts);
+    memory_mhz = std::max(memory_mhz, reading.memory_mhz);
+    celsius = std::max(celsius, reading.celsius);
+    reasons |= reading.reasons;
+  }
+};
+
 }  // namespace
 
 std::string GpuHealth::Refuse(const std::vector<GpuWatch::Reading>& readings, const Window& other,
                               const Window& candidate) {
   ++pairs_;
   std::vector<double> clocks[2];
-  unsigned long long reasons = 0;
+  Figures pair;
   std::vector<GpuWatch::Reading> within;
   for (const GpuWatch::Reading& reading : readings) {
     const Window* const windows[2] = {&other, &candidate};
@@ -31,12 +45,12 @@ std::string GpuHealth::Refuse(const std::vector<GpuWatch::Reading>& readings, co
     }
     // Slowdowns last: one between the runs was there in them.
     if (reading.at >= std::min(other.begin, candidate.begin) && reading.at <= std::max(other.end, candidate.end)) {
-      reasons |= reading.reasons;
+      pair.Add(reading);
     }
   }
   std::string refusal;
-  if (GpuWatch::Slowed(reasons)) {
-    for (const std::string& name : GpuWatch::Names(reasons)) refusal += (refusal.empty() ? "" : ", ") + name;
+  if (GpuWatch::Slowed(pair.reasons)) {
+    for (const std::string& name : GpuWatch::Names(pair.reasons)) refusal += (refusal.empty() ? "" : ", ") + name;
     refusal = "the GPU slowed down: " + refusal;
   } else if (!clocks[0].empty() && !clocks[1].empty()) {
     const double one = Median(clocks[0]), two = Median(clocks[1]);
@@ -44,12 +58,17 @@ std::string GpuHealth::Refuse(const std::vector<GpuWatch::Reading>& readings, co
       refusal = "the GPU's clock differed between the two sides";
     }
   }
-  if (refusal.empty()) {
-    readings_.insert(readings_.end(), within.begin(), within.end());
-  } else {
+  if (!refusal.empty()) {
     ++refused_;
+    return refusal;
   }
-  return refusal;
+  readings_.insert(readings_.end(), within.begin(), within.end());
+  const auto middle = [](const std::vector<double>& values) { return values.empty() ? 0 : Median(values); };
+  last_pair_ = {{"reference_sm_mhz", middle(clocks[0])}, {"candidate_sm_mhz", middle(clocks[1])},
+                {"memory_mhz", pair.memory_mhz},         {"temperature_celsius", pair.celsius},
+                {"power_watts", middle(pair.watts)},     {"throttle_reasons", GpuWatch::Names(pair.reasons)},
+                {"readings", pair.sm_mhz.size()}};
+  return "";
 }
 
 bool GpuHealth::MostRefused() const { return pairs_ >= kEnoughPairs && 2 * refused_ > pairs_; }
@@ -60,20 +79,12 @@ nlohmann::json GpuHealth::State(const std::string& unavailable) const {
   if (readings_.empty()) {
     return {{"unavailable", unavailable.empty() ? "no reading fell into a timed run" : unavailable}};
   }
-  std::vector<double> clocks, watts;
-  double memory = 0, celsius = 0;
-  unsigned long long reasons = 0;
-  for (const GpuWatch::Reading& reading : readings_) {
-    clocks.push_back(reading.sm_mhz);
-    watts.push_back(reading.watts);
-    memory = std::max(memory, reading.memory_mhz);
-    celsius = std::max(celsius, reading.celsius);
-    reasons |= reading.reasons;
-  }
-  nlohmann::json state{{"sm_clock_mhz_low", Quantile(clocks, 0)},      {"sm_clock_mhz_median", Median(clocks)},
-                       {"sm_clock_mhz_high", Quantile(clocks, 1)},     {"memory_clock_mhz", memory},
-                       {"temperature_celsius_high", celsius},          {"power_watts_median", Median(watts)},
-                       {"throttle_reasons", GpuWatch::Names(reasons)}, {"readings", readings_.size()}};
+  Figures all;
+  for (const GpuWatch::Reading& reading : readings_) all.Add(reading);
+  nlohmann::json state{{"sm_clock_mhz_low", Quantile(all.sm_mhz, 0)},      {"sm_clock_mhz_median", Median(all.sm_mhz)},
+                       {"sm_clock_mhz_high", Quantile(all.sm_mhz, 1)},     {"memory_clock_mhz", all.memory_mhz},
+                       {"temperature_celsius_high", all.celsius},          {"power_watts_median", Median(all.watts)},
+                       {"throttle_reasons", GpuWatch::Names(all.reasons)}, {"readings", readings_.size()}};
   if (!unavailable.empty()) state["unavailable"] = "the readings ended before the timing: " + unavailable;
   return state;
 }

@@ -19,6 +19,8 @@ class GpuHealth {
   // Of a pair of runs, one of each side, the readings since the last one: why it does not count; empty where it does,
   // and its readings are kept.
   std::string Refuse(const std::vector<GpuWatch::Reading>& readings, const Window& other, const Window& candidate);
+  // SampleState of the last pair that counts; {} before.
+  const nlohmann::json& LastPair() const { return last_pair_; }
   // More than half of ten pairs and more.
   bool MostRefused() const;
   void BeginAnew();
@@ -29,6 +31,7 @@ class GpuHealth {
 
  private:
   std::vector<GpuWatch::Reading> readings_;  // taken within runs that count
+  nlohmann::json last_pair_ = nlohmann::json::object();
   int pairs_ = 0, refused_ = 0;
 };
 

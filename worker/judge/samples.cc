@@ -32,6 +32,7 @@ void Series::BeginAnew() {
   other_late.clear();
   late.clear();
   waited.clear();
+  states.clear();
 }
 
 Reckoning::Implied Reckoning::ImpliedAsking() const {
@@ -80,6 +81,7 @@ CallTimes Reckoning::Calls(const Series& series, double asking) const {
     }
     times.other.push_back(theirs);
     times.candidate.push_back(mine);
+    times.pairs.push_back(i);
   }
   return times;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,7 @@ struct Series {
   std::vector<double> other_late, late;  // what handing over the same runs' outputs took beyond what copies take
   std::vector<double> other_empty;       // runs of no calls on the other side, the latest
   std::vector<double> waited;            // of the reference's runs on a CPU: share of the time without a processor
+  std::vector<nlohmann::json> states;    // SampleState of the first of them, where they are kept and a GPU is watched
   double first = 0;                      // of a reference's run beyond that, which does not grow with its calls
   double first_error = 0;                // its standard error; what is below two of them is not taken off
   Side& side() const { return reference != nullptr ? static_cast<Side&>(*reference) : *rival; }
@@ -71,7 +73,8 @@ struct Series {
 // Of a call on the other side and on the candidate's, of the pairs that the clock resolves.
 struct CallTimes {
   std::vector<double> other, candidate;
-  int unresolved = 0;  // pairs in which asking took longer than the run
+  std::vector<std::size_t> pairs;  // which of the series' they are
+  int unresolved = 0;              // pairs in which asking took longer than the run
 };
 
 class Reckoning {

@@ -31,6 +31,7 @@ constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it 
 // Calls by themselves, and seconds for all of them: of what each takes besides, most is the work that covers it.
 constexpr double kAloneLeast = 3, kAloneCalls = 48, kAloneMost = 50e-3, kAloneEach = 200e-6;
 constexpr std::chrono::milliseconds kCoolDown{500};
+constexpr std::size_t kMostStates = 10000;  // of one series: a message has room for 16 MiB
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -431,6 +432,9 @@ void Timing::Pair(Series* series) {
   series->other_late.push_back(other.late);
   series->late.push_back(candidate.late);
   series->waited.push_back(other.waited);
+  if (watch_ != nullptr && settings_.keep_samples && series->states.size() < kMostStates) {
+    series->states.push_back(health_.LastPair());
+  }
 }
 
 // The candidate alone, half as many calls: with the runs proper this gives a slope, into which asking does not enter.

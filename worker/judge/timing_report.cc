@@ -71,6 +71,12 @@ json ReportTiming(const TimingFacts& facts) {
     if (settings.keep_samples) {
       item["reference_seconds"] = other;
       item["candidate_seconds"] = candidate;
+      if (!entry.states.empty()) {
+        json& states = item["sample_states"] = json::array();
+        for (std::size_t pair : times.pairs) {
+          if (pair < entry.states.size()) states.push_back(entry.states[pair]);
+        }
+      }
     }
     baselines.push_back(item);
   }
