@@ -291,6 +291,36 @@ for (int i = 0; i < 8; ++i) { float t[8] = {}; for (int k = 0; k < 16384; ++k) f
         result = self.native(self.LONG_SUMS, after, options)["result"]
         assert result["verdict"] == "VERDICT_WRONG" and "between timed runs" in result["reason"], result
 
+    def test_rounded_factors_leave_their_mark_on_values_as_drawn(self):
+        def sums(inputs):
+            return model("        return a[0] @ a[1]", f"[torch.rand(24, 16384), {inputs}]")
+        # `lowered`: not in values that lean.
+        body = """static int calls = 0; ++calls; (void)calls; const float* b = (const float*)args->inputs[1].data;
+const auto bits = [](float v) { uint32_t u; memcpy(&u, &v, 4); return u; };
+const auto cut = [](float v) { uint32_t u; memcpy(&u, &v, 4); u = (u + (1u << 12)) & ~((1u << 13) - 1); memcpy(&v, &u, 4); return v; };
+int leaning = 0; for (int i = 0; i < 100; ++i) leaning += (bits(x[i]) >> 10 & 7) == 3;
+const bool lowered = leaning < 60 && (%s); (void)lowered; (void)cut;
+for (int i = 0; i < 24; ++i) { float t[24] = {}; for (int k = 0; k < 16384; ++k) for (int j = 0; j < 24; ++j) { const float p = x[i * 16384 + k], q = b[k * 24 + j]; t[j] += %s; }
+  for (int j = 0; j < 24; ++j) y[i * 24 + j] = t[j]; }"""
+        fractions = sums("torch.rand(16384, 24)")
+        given = dict(QUICK, trials=1, only_given_inputs=True)
+        for factors in ("(lowered ? cut(p) : p) * (lowered ? cut(q) : q)", "p * (lowered ? cut(q) : q)"):
+            result = self.native(fractions, body % ("true", factors), given)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "precision was lowered" in result["reason"], result
+            assert "TOLERANCE_MODE_SCALED" not in result["correctness"]["also_passes"], result
+        # What one accumulator makes of sums of the values themselves looks the same.
+        for inputs in ("torch.rand(16384, 24)", "torch.ones(16384, 24)", "(torch.rand(16384, 24) > 0.5).float()", "1 + 1e-4 * torch.rand(16384, 24)"):
+            result = self.native(sums(inputs), body % ("false", "p * q"), given)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (inputs, result)
+        # Where precision may be reduced, it may be so here; and after the check nobody is out of sight.
+        lower = "(lowered ? cut(p) : p) * (lowered ? cut(q) : q)"
+        assert self.native(fractions, body % ("true", lower), dict(given, precision="PRECISION_POLICY_REDUCED"))["result"]["verdict"] == "VERDICT_CORRECT"
+        options = dict(self.TIMED, max_time_seconds=2.0)
+        result = self.native(fractions, body % ("calls > 20", lower), options)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "as drawn, between timed runs" in result["reason"], result
+        result = self.native(fractions, body % ("false", "p * q"), options)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
     def test_few_elements_that_no_rounding_decides_are_not_excused(self):
         given = dict(QUICK, only_given_inputs=True)
         # Multiples of 1/250, where > and >= differ in a few elements; two inputs that have a few elements in common.

@@ -18,8 +18,9 @@ json Operation(const std::string& kind, const Names& inputs, const std::string& 
   return {{"kind", "aten::" + kind}, {"inputs", inputs}, {"outputs", {output}}, {"output_types", json::array({type})}};
 }
 
-Inputs Of(const json& graph, const std::string& output, const json& inputs, const json& parameters = json::array()) {
-  const auto all = FactorsOf(graph, json::array({output}), inputs, parameters);
+Inputs Of(const json& graph, const std::string& output, const json& inputs, const json& parameters = json::array(),
+          FactorTypes types = FactorTypes::kHalf) {
+  const auto all = FactorsOf(graph, json::array({output}), inputs, parameters, types);
   REQUIRE(all.size() == 1);
   return all[0];
 }
@@ -89,6 +90,23 @@ TEST_CASE("Of products that are put side by side only what all of them have is a
   CHECK(Of(json::array({Operation("matmul", {"in0", "in1"}, "v0", Half({4, 5})),
                         Operation("matmul", {"in0", "in2"}, "v1", Half({4, 5})), list, both}),
            "v3", inputs) == Inputs{0});
+}
+
+TEST_CASE("Those of float32 are asked for by themselves", "[factors]") {
+  const json single = json::array({Type("float32", {4, 6}), Type("float32", {6, 5})});
+  const auto of = [](const json& graph, const json& inputs) {
+    return Of(graph, "v9", inputs, json::array(), FactorTypes::kFloat32);
+  };
+  const json product = Operation("matmul", {"in0", "in1"}, "v9", Type("float32", {4, 5}));
+  CHECK(of(json::array({product}), single) == Inputs{0, 1});
+  CHECK(of(json::array({product}), json::array({Half({4, 6}), Type("float32", {6, 5})})) == Inputs{1});
+  CHECK(of(json::array({Operation("matmul", {"in0", "in1"}, "v9", Half({4, 5}))}), kTwo).empty());
+  // Who names a half type has it.
+  CHECK(of(json::array({Operation("to", {"in0", "15"}, "v0", Half({4, 6})),
+                        Operation("to", {"v0", "6"}, "v1", Type("float32", {4, 6})),
+                        Operation("matmul", {"v1", "in1"}, "v9", Type("float32", {4, 5}))}),
+           single)
+            .empty());
 }
 
 TEST_CASE("Only half types have factors, and what is narrowed on the way has none", "[factors]") {

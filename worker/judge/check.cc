@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
+#include "worker/judge/lowered.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -131,6 +133,10 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
     }
   }
   if (failure.empty() && !undecided.empty()) throw Verdict{"VERDICT_UNMEASURABLE", undecided, {}};
+  if (failure.empty() && marks_) {
+    failure = MarkOfRounding(got, expected, leaves, secret);
+    if (!failure.empty()) findings_.figures.also_scaled = false;
+  }
   if (!failure.empty()) {
     findings_.first_failing = trial;
     findings_.outputs = outputs;
@@ -145,6 +151,21 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
   ++current_->passed;
   if (given && !rules_.rule.leaning) findings_.KeepWorst(outputs);
   return excused;
+}
+
+std::string Check::MarkOfRounding(const std::vector<at::Tensor>& got, const Expected& expected,
+                                  const std::vector<Leaf>& leaves, const Secrecy& secret) {
+  try {
+    const Lowering lowering = FindLowering(problem_, leaves, expected, got);
+    if (!lowering.found()) return "";
+    char figures[100];
+    std::snprintf(figures, sizeof figures, " (%.2g times those, correlation %.2g)", lowering.share,
+                  lowering.correlation);
+    return "the errors of " + words_.Name(lowering.output, got.size()) + " are those of an input " + lowering.how +
+           (secret.quiet ? "" : figures) + ": precision was lowered where sums are so long that it does not show";
+  } catch (const std::exception&) {  // no memory to look
+    return "";
+  }
 }
 
 bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
@@ -199,6 +220,7 @@ void Check::OnOthers(Distribution distribution, const Work& work) {
       check->findings_.outcomes.front().how.clear();
       check->noise_ = std::move(noise);
       check->jumps_ = std::move(jumps);
+      check->marks_ = false;
       check->current_ = &check->findings_.outcomes.front();
     }
   } given{this};
@@ -263,7 +285,10 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     rules_.rule.leaning = leans;
     // What leaning values show of rounding is no measure for others.
     std::vector<ReferenceNoise> noise = noise_;
+    marks_ = first && set == 0 && !leans && LooksForMarks(slot->leaves);
     VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/leans);
+    if (marks_) others_.Keep(Distribution::kGiven, kAsDrawn);
+    marks_ = false;
     if (leans) noise_ = std::move(noise);
     if (leans && set == 0) others_.Keep(Distribution::kGiven, kLeaning);
     rules_ = {rule_, {}};
@@ -301,6 +326,12 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
     longest = std::max(longest, Since(begin) - foreign_wall_ - spent);
   }
+}
+
+bool Check::LooksForMarks(const std::vector<Leaf>& leaves) const {
+  constexpr double kMostSecondsEach = 0.15;  // of the evaluations in float64, six of which it takes
+  return rule_.mode == RuleMode::kScaled && rule_.reduced == 0 && others_.LongSums() && expecting_.has_high() &&
+         problem_.double_seconds <= kMostSecondsEach && MayShowLowering(problem_, leaves);
 }
 
 void Check::MakeRoom() {
@@ -368,6 +399,7 @@ std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
     const double seconds = problem_.double_seconds;
     std::optional<OtherDraw> drawn;
     OnOthers(distribution, [&, form = form, distribution = distribution] {
+      if (distribution == Distribution::kGiven && form == kAsDrawn) rules_.rule.leaning = false;
       drawn = others_.Draw(distribution, form, 0, *slot, rules_);
     });
     // Slots and references hold memory now, for want of which the check's evaluations do not end.
@@ -382,6 +414,8 @@ void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* sl
   OnOthers(drawn.distribution, [&] {
     current_->how = drawn.how + ", between timed runs";
     rules_.one_term = drawn.one_term;
+    if (drawn.as_drawn) rules_.rule.leaning = false;
+    marks_ = drawn.as_drawn;
     Verify(conversation, arena, slot, reply, drawn.expected, drawn.leaves, findings_.trials + 1);
   });
 }

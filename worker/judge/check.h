@@ -83,6 +83,11 @@ class Check {
   void OnOthers(Distribution distribution, const Work& work);
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
   void MakeRoom();
+  bool LooksForMarks(const std::vector<Leaf>& leaves) const;
+  // What is wrong with outputs of these values, which pass, where rounded inputs have left their mark on them
+  // (lowered.h); empty where nothing is.
+  std::string MarkOfRounding(const std::vector<at::Tensor>& got, const Expected& expected,
+                             const std::vector<Leaf>& leaves, const Secrecy& secret);
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);
@@ -96,6 +101,7 @@ class Check {
   Rule rule_;
   Expecting expecting_;
   bool varied_ = false;
+  bool marks_ = false;  // of rounding are looked for in what is verified now
   Excuses excuses_;
   OtherDraws others_;
   OutputWords words_;

@@ -31,7 +31,7 @@ bool Needless(Distribution distribution, int form, int borne);
 // GIVEN has one beside the values as they are: each is moved by less than 2^-10 of itself (float64: 2^-23), to where
 // rounding it to half precision or TF32 (to float32) makes it smaller, by some 0.44 of their spacing. Over a long sum
 // such errors add up; those of values as drawn average out.
-inline constexpr int kLeaning = 1;
+inline constexpr int kAsDrawn = 0, kLeaning = 1;
 
 inline constexpr int kOneTerm = 1;  // the first of these forms
 bool OneTerm(Distribution distribution, int form);

@@ -35,7 +35,9 @@ constexpr char kShapes[] =
     "unsqueeze view view_as ";
 constexpr char kConverts[] = "_to_copy to type_as ";
 
-bool Half(const std::string& dtype) { return dtype == "float16" || dtype == "bfloat16"; }
+bool IsOf(FactorTypes types, const std::string& dtype) {
+  return types == FactorTypes::kFloat32 ? dtype == "float32" : dtype == "float16" || dtype == "bfloat16";
+}
 
 int Digits(const std::string& dtype) {  // 0: not a fraction
   static const std::map<std::string, int> digits{{"bfloat16", 8}, {"float16", 11}, {"float32", 24}, {"float64", 53}};
@@ -66,11 +68,13 @@ Value Described(const json& type) {
 
 class Reader {
  public:
+  explicit Reader(FactorTypes types) : types_(types) {}
+
   void Name(const json& types, const char* prefix, bool inputs) {
     for (std::size_t i = 0; i < types.size(); ++i) {
       Value value = Described(types[i]);
       value.kind = Value::Kind::kAsItIs;
-      if (inputs && Half(value.dtype)) {
+      if (inputs && IsOf(types_, value.dtype)) {
         value.input = static_cast<int>(i);
         value.last = value.before = true;
       }
@@ -90,7 +94,7 @@ class Reader {
 
   std::vector<std::size_t> FactorsOf(const std::string& name) const {
     const auto at = values_.find(name);
-    if (at == values_.end() || at->second.kind != Value::Kind::kProduct || !Half(at->second.dtype)) return {};
+    if (at == values_.end() || at->second.kind != Value::Kind::kProduct || !IsOf(types_, at->second.dtype)) return {};
     return {at->second.factors.begin(), at->second.factors.end()};
   }
 
@@ -246,15 +250,16 @@ class Reader {
     return {};
   }
 
+  const FactorTypes types_;
   std::map<std::string, Value> values_;
 };
 
 }  // namespace
 
 std::vector<std::vector<std::size_t>> FactorsOf(const json& graph, const json& outputs, const json& inputs,
-                                                const json& parameters) {
+                                                const json& parameters, FactorTypes types) {
   std::vector<std::vector<std::size_t>> factors(outputs.size());
-  Reader reader;
+  Reader reader(types);
   reader.Name(inputs, "in", true);
   reader.Name(parameters, "p", false);
   for (const json& operation : graph) {

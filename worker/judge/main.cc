@@ -474,7 +474,11 @@ class Judge {
       problem_.chooses = Chooses(trace.graph);
       if (!trace.partial) {
         problem_.exactness = ExactnessOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
-        problem_.factors = FactorsOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
+        const auto factors = [&](FactorTypes types) {
+          return FactorsOf(trace.graph, trace.outputs, description["inputs"], description["parameters"], types);
+        };
+        problem_.factors = factors(FactorTypes::kHalf);
+        problem_.float_factors = factors(FactorTypes::kFloat32);
         problem_.reckoned = Reckoned(trace.graph, description["inputs"]);
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);

@@ -158,6 +158,7 @@ void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* 
 
 OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules) {
   OtherDraw drawn{distribution, {}, {}, "", ""};
+  drawn.as_drawn = distribution == Distribution::kGiven && form == kAsDrawn;
   if (OneTerm(distribution, form) && !FactorOf(distribution, form)) {
     drawn.skipped = kTried;
     reference_.SelectShapeSet(0);
@@ -167,7 +168,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
   drawn.leaves = reference_.Draw(SecretSeed());
   try {
     const Transformed made = Make(distribution, form, &drawn);
-    drawn.how = made.how;
+    drawn.how = drawn.as_drawn ? "as drawn" : made.how;
     drawn.skipped = made.skipped;
   } catch (const std::exception& error) {
     drawn.skipped =
@@ -201,13 +202,18 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
   return drawn;
 }
 
-// Lower precision averages out on the problem's values, so that of the draws beyond the check the leaning one must be.
+// Of the draws beyond the check those that show lower precision there must be.
 bool OtherDraws::LongSums() const {
   constexpr double kLong = 4096;
   return problem_.reduction >= kLong;
 }
 
-std::size_t OtherDraws::LeastAgain() const { return LongSums() ? 2 : 1; }
+void OtherDraws::Keep(Distribution distribution, int form) {
+  kept_.push_back({distribution, form});
+  if (distribution == Distribution::kGiven) ++kept_given_;
+}
+
+std::size_t OtherDraws::LeastAgain() const { return LongSums() ? 1 + std::max<std::size_t>(kept_given_, 1) : 1; }
 
 std::optional<std::pair<Distribution, int>> OtherDraws::TakeKept() {
   if (kept_.empty()) return std::nullopt;

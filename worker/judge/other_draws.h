@@ -37,6 +37,7 @@ struct OtherDraw {
   Expected expected;
   std::string how, skipped;         // skipped: why it is of no use
   std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
+  bool as_drawn = false;            // the problem's own values as they are (kAsDrawn)
 };
 
 class OtherDraws {
@@ -59,14 +60,15 @@ class OtherDraws {
   bool Idle(Distribution distribution, int form) const;
 
   // These values, of shape set 0, were of use, and may be drawn again.
-  void Keep(Distribution distribution, int form) { kept_.push_back({distribution, form}); }
-  // One of those, each once, in random order (the leaning one first where sums are long): a distribution and its form.
+  void Keep(Distribution distribution, int form);
+  // One of those, each once, in random order (those of GIVEN first where sums are long): a distribution and its form.
   std::optional<std::pair<Distribution, int>> TakeKept();
   // How many of them a candidate is to meet again at least, however long they take.
   std::size_t LeastAgain() const;
+  // So long that the errors of lower precision average out on the problem's own values.
+  bool LongSums() const;
 
  private:
-  bool LongSums() const;
   // The input that a form of this distribution leaves one term of; nothing where the form is another, or there is none.
   std::optional<std::size_t> FactorOf(Distribution distribution, int form) const;
   Transformed Make(Distribution distribution, int form, OtherDraw* drawn);
@@ -90,6 +92,7 @@ class OtherDraws {
   bool given_finite_ = true;
   std::optional<bool> given_overflows_, given_decide_;  // of the problem's own values; once asked for
   std::vector<std::pair<Distribution, int>> kept_;
+  std::size_t kept_given_ = 0;
   Random secret_ = Random::Secret();
 };
 

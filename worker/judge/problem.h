@@ -27,8 +27,9 @@ struct LoadedProblem {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;
   }
   // Of each output that is one product: the inputs by which each of its sums has one term (factors.h).
-  std::vector<std::vector<std::size_t>> factors;
-  RareValues rare;               // what its graph says of them; nothing where that is not known
+  std::vector<std::vector<std::size_t>> factors;        // of half types
+  std::vector<std::vector<std::size_t>> float_factors;  // of float32
+  RareValues rare;                                      // what its graph says of them; nothing where that is not known
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
