@@ -1,0 +1,78 @@
+// Who has filled a device, by figures that no device gave.
+#include "worker/judge/memory_watch.h"
+
+#include <catch2/catch.hpp>
+#include <utility>
+
+namespace grove::judge {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+// A device on which others hold so much; everything else of it is not asked for.
+class Device : public DeviceOps {
+ public:
+  std::int64_t others = 0;
+
+  std::int64_t others_bytes() const override { return others; }
+  bool cuda() const override { return true; }
+  nlohmann::json Info() const override { return {}; }
+  std::size_t cache_bytes() const override { return 0; }
+  std::size_t free_bytes() const override { return 0; }
+  std::unique_ptr<SharedBlock> Allocate(std::size_t) override { return nullptr; }
+  void Copy(void*, const void*, std::size_t) override {}
+  void CopyPieces(char*, const char*, const std::vector<std::size_t>&, std::size_t) override {}
+  void ToHost(void*, const void*, std::size_t) override {}
+  void FromHost(void*, const void*, std::size_t) override {}
+  void Fill(void*, const unsigned char*, std::size_t, std::size_t) override {}
+  void Compare(const void*, const void*, std::size_t, const Spoiled&) override {}
+  bool Differed() override { return false; }
+  void Spoil(void*, std::size_t, std::size_t) override {}
+  void Synchronize() override {}
+  void Rest(int) override {}
+  void EmptyRun() override {}
+  std::size_t flush_bytes() const override { return 0; }
+  void Flush() override {}
+  void Evict(const void*, std::size_t) override {}
+  void Touch(const void*, std::size_t) override {}
+  double Time(const std::function<void()>&) override { return 0; }
+};
+
+TEST_CASE("A candidate holds what others hold more than before it had anything", "[memory_watch]") {
+  Device device;
+  device.others = 5 * kGiB;
+  const MemoryWatch watch(device, 10.0 * kGiB);
+  CHECK(watch.Held() == 0);
+  CHECK_FALSE(watch.Filled());
+  CHECK_NOTHROW(watch.Look("check"));
+  device.others = 15 * kGiB - 1;
+  CHECK_FALSE(watch.Filled());
+  device.others = 15 * kGiB;
+  CHECK(watch.Filled());
+  // What the driver takes for itself is nobody's fault.
+  device.others = 17 * kGiB;
+  CHECK_NOTHROW(watch.Look("check"));
+  device.others = 17 * kGiB + 1;
+  try {
+    watch.Look("check");
+    FAIL("nothing was thrown");
+  } catch (const Verdict& verdict) {
+    CHECK(verdict.verdict == "VERDICT_LIMIT_EXCEEDED");
+    CHECK(verdict.fault["limit_set"] == 10.0 * kGiB);
+    CHECK(verdict.fault["limit_reached"] == 12.0 * kGiB + 1);
+    CHECK(verdict.fault["stage"] == "check");
+  }
+}
+
+TEST_CASE("Where nothing is watched, a full device is the candidate's doing, and it may hold anything",
+          "[memory_watch]") {
+  Device device;
+  device.others = kGiB;
+  const MemoryWatch watch(device, 0);
+  CHECK(watch.Filled());
+  device.others = 100 * kGiB;
+  CHECK_NOTHROW(watch.Look("check"));
+}
+
+}  // namespace
+}  // namespace grove::judge
