@@ -330,8 +330,15 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
 
 bool Check::LooksForMarks(const std::vector<Leaf>& leaves) const {
   constexpr double kMostSecondsEach = 0.15;  // of the evaluations in float64, six of which it takes
-  return rule_.mode == RuleMode::kScaled && rule_.reduced == 0 && others_.LongSums() && expecting_.has_high() &&
-         problem_.double_seconds <= kMostSecondsEach && MayShowLowering(problem_, leaves);
+  if (rule_.mode != RuleMode::kScaled || rule_.reduced > 0 || !others_.LongSums() || !expecting_.has_high() ||
+      problem_.double_seconds > kMostSecondsEach) {
+    return false;
+  }
+  try {
+    return MayShowLowering(problem_, leaves);
+  } catch (const std::exception&) {  // no memory to look
+    return false;
+  }
 }
 
 void Check::MakeRoom() {

@@ -28,11 +28,16 @@ constexpr Format kFormats[] = {{"rounded to the 10 bits of half precision and TF
                                {"cut to the 10 bits of TF32", 13, false},
                                {"rounded to the 7 bits of bfloat16", 16, true}};
 
+at::Tensor Some(const at::Tensor& all) {
+  const at::Tensor flat = all.reshape({-1});
+  return flat.narrow(0, 0, std::min(flat.numel(), kMost));
+}
+
 // Whether its values are different ones, most of them with bits that half precision and TF32 do not have.
 bool UsesItsBits(const at::Tensor& value) {
   constexpr double kMost = 0.9, kSpread = 1.0 / 32;
   constexpr std::int64_t kLost = (std::int64_t{1} << 13) - 1;
-  const at::Tensor dense = value.contiguous();
+  const at::Tensor dense = Some(value);
   if (dense.view(at::kInt).bitwise_and(kLost).ne(0).to(at::kFloat).mean().item<double>() < kMost) return false;
   const at::Tensor wide = dense.to(at::kDouble);
   const double rms = wide.square().mean().sqrt().item<double>();
@@ -102,10 +107,7 @@ bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leav
 
 Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves, const Expected& expected,
                       const std::vector<at::Tensor>& got) {
-  const auto part = [](const at::Tensor& of) {
-    const at::Tensor flat = of.reshape({-1});
-    return flat.narrow(0, 0, std::min(flat.numel(), kMost)).to(at::kDouble);
-  };
+  const auto part = [](const at::Tensor& of) { return Some(of).to(at::kDouble); };
   struct Output {
     std::size_t index;
     at::Tensor high, errors, own;
