@@ -34,8 +34,29 @@ TEST_CASE("Whole numbers of arithmetic alone go as far as sums stay below 2^24",
         0x1p23);
   CHECK(First(json::array({Operation("to", {"in0", "6"}, Type("float32")),
                            Operation("mul", {"v0", "p0"}, Type("float32"), "v1"),
-                           Operation("mean", {"v1", "[1]"}, Type("float32", {64}), "v2")})) == 0x1p24);
+                           Operation("mul", {"v1", "p1"}, Type("float32"), "v2")})) == 0x1p24);
   CHECK(First(json::array({Operation("sum", {"in0", "[1]", "false", "2"}, Type("int16", {64}))})) == 8);
+}
+
+// 4,000 of them, so that 2^30 holds the sums of what is below 2^18.
+TEST_CASE("Sums of fractions that are made of whole numbers could be made in 32 bits", "[reckoned]") {
+  const json fractions = Type("float32"), rows = Type("float32", {64});
+  const json converted = Operation("to", {"in0", "6"}, fractions);
+  CHECK(First(json::array({converted, Operation("mean", {"v0", "[1]"}, rows, "v1")})) == 0x1p18);
+  // A mean is no larger than its terms, and scales, shifts and shares are taken for one.
+  const json scaled = Operation("mul", {"v0", "0.05"}, fractions, "v1");
+  CHECK(First(json::array({converted, scaled, Operation("sum", {"v1", "[1]", "false", "null"}, rows, "v2")})) ==
+        0x1p18);
+  CHECK(First(json::array({converted, Operation("mul", {"p0", "v0"}, fractions, "v1"),
+                           Operation("sum", {"v1", "[1]", "false", "null"}, rows, "v2")})) == 0x1p18);
+  CHECK(First(json::array({converted, Operation("div", {"v0", "0.001"}, fractions, "v1")})) == 0x1p24);
+  CHECK(First(json::array({converted, Operation("mean", {"v0", "[1]", "true"}, Type("float32", {64, 1}), "v1"),
+                           Operation("sub", {"v0", "v1", "1"}, fractions, "v2"),
+                           Operation("mul", {"v2", "v2"}, fractions, "v3"),
+                           Operation("mean", {"v3", "[1]"}, rows, "v4")})) == 256);
+  // Products of two of them.
+  CHECK(First(json::array({converted, Operation("to", {"in1", "6"}, Type("float32", {4000, 64}), "w"),
+                           Operation("matmul", {"v0", "w"}, Type("float32", {64, 64}), "v1")})) == 512);
 }
 
 TEST_CASE("What is chosen, placed, compared or measured by whole numbers keeps them", "[reckoned]") {

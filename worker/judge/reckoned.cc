@@ -17,6 +17,9 @@ using nlohmann::json;
 
 // Beyond this a sum that an honest program makes in float32, or in 32 bits, may be another one.
 constexpr double kMost = 0x1p24;
+// What is made of whole numbers and fractions, in units of the whole ones: a program that sums these in 32 bits first,
+// and multiplies the sums by the fractions, is as good.
+constexpr double kMostSum = 0x1p30;
 // What is smaller than this shows little.
 constexpr double kLeast = 8;
 
@@ -51,7 +54,7 @@ double Holds(const std::string& dtype) {
 
 struct Value {
   std::set<std::size_t> sources;  // inputs that it is reckoned from
-  double size = 0;                // no element is larger; of whole numbers
+  double size = 0;                // no element is larger; of fractions in units of the whole numbers behind them
   bool known = false;             // `size` is
   std::string dtype;
   std::vector<std::int64_t> shape;
@@ -115,7 +118,8 @@ class Reading {
         } else {
           value.size = *size;
           value.known = true;
-          too_large_ = too_large_ || (whole && *size > holds);
+          const double sum = name == "mean" ? *size * Terms(operands[0], value) : *size;
+          too_large_ = too_large_ || (whole ? *size > holds : !list && sum > kMostSum);
         }
       }
       values_[outputs[i].get<std::string>()] = value;
@@ -138,13 +142,17 @@ class Reading {
     return constant;
   }
 
-  // Nothing where the operation is not known to be arithmetic; infinite where the size is not known.
+  static double Terms(const Value& operand, const Value& output) { return Elements(operand) / Elements(output); }
+
+  // Nothing where the operation is not known to be arithmetic; infinite where the size is not known, but for fractions.
   static std::optional<double> SizeOf(const std::string& name, const std::vector<Value>& operands,
                                       const Value& output) {
-    constexpr double kUnknown = HUGE_VAL;
+    const bool fractions = Fractions(output.dtype);
     const auto reckoned = [&](std::size_t i) { return i < operands.size() && !operands[i].sources.empty(); };
     const auto size = [&](std::size_t i) {
-      return i < operands.size() && operands[i].known ? operands[i].size : kUnknown;
+      const bool known = i < operands.size() && operands[i].known && std::isfinite(operands[i].size);
+      const bool unit = !known || (!reckoned(i) && operands[i].size != std::round(operands[i].size));
+      return fractions && unit ? 1 : known ? operands[i].size : HUGE_VAL;
     };
     const auto constant = [&](std::size_t i) {
       return i < operands.size() && operands[i].known && operands[i].sources.empty();
@@ -181,7 +189,8 @@ class Reading {
     if (name == "square") return size(0) * size(0);
     if (name == "pow" && operands.size() == 2 && constant(1) && operands[1].size == 2) return size(0) * size(0);
     if (name == "sign" || name == "sgn") return 1;
-    if (name == "sum" || name == "mean") return size(0) * Elements(operands[0]) / Elements(output);
+    if (name == "mean") return size(0);
+    if (name == "sum") return size(0) * Terms(operands[0], output);
     if (name == "cumsum") return size(0) * Elements(operands[0]);
     if (Products().Has(name)) {
       const auto& shape = operands[0].shape;
@@ -190,6 +199,7 @@ class Reading {
     }
     if (Quotients().Has(name)) {
       if (!constant(1) || operands[1].size == 0) return std::nullopt;
+      if (fractions) return std::max(size(0), size(1));
       return std::max(size(0), std::max(operands[1].size, size(0) / operands[1].size));
     }
     return std::nullopt;
