@@ -74,6 +74,9 @@ v1::BaselineTiming Combine(const Timings& timings) {
   combined.set_replicas(static_cast<int>(timings.size()));
   for (const v1::BaselineTiming* timing : timings) {
     combined.set_samples(combined.samples() + timing->samples());
+    if (timing->sample_states_size() > 0) {  // each at its pair: of many pairs a replica has the first ones' alone
+      while (combined.sample_states_size() < combined.reference_seconds_size()) combined.add_sample_states();
+    }
     combined.mutable_reference_seconds()->MergeFrom(timing->reference_seconds());
     combined.mutable_candidate_seconds()->MergeFrom(timing->candidate_seconds());
     combined.mutable_sample_states()->MergeFrom(timing->sample_states());

@@ -156,7 +156,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, c
 std::string Check::MarkOfRounding(const std::vector<at::Tensor>& got, const Expected& expected,
                                   const std::vector<Leaf>& leaves, const Secrecy& secret) {
   try {
-    const Lowering lowering = FindLowering(problem_, leaves, expected, got);
+    const Lowering lowering = FindLowering(problem_, leaves, expected, got, &secret_);
     if (!lowering.found()) return "";
     char figures[100];
     std::snprintf(figures, sizeof figures, " (%.2g times those, correlation %.2g)", lowering.share,
@@ -247,6 +247,12 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
   for (int i = 0; i < trials; ++i) order.push_back(static_cast<std::size_t>(i) % sets);
   const auto told = [this](std::size_t set) { return !reference_.HeldOut(set); };
   std::stable_partition(order.begin(), order.end(), told);
+  // One of those that are timed, as drawn; which one, nobody can know.
+  std::vector<int> plain;
+  for (int trial = 1; trial <= trials; ++trial) {
+    if (order[static_cast<std::size_t>(trial) - 1] == 0 && trial != leaning) plain.push_back(trial);
+  }
+  const int marked = plain[random->Below(plain.size())];
   std::vector<bool> drawn(sets, false);
   for (int trial = 1; trial <= trials; ++trial) {
     progress("check", "trial " + std::to_string(trial) + " of " + std::to_string(trials));
@@ -285,7 +291,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     rules_.rule.leaning = leans;
     // What leaning values show of rounding is no measure for others.
     std::vector<ReferenceNoise> noise = noise_;
-    marks_ = first && set == 0 && !leans && LooksForMarks(slot->leaves);
+    marks_ = trial == marked && LooksForMarks(slot->leaves);
     VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/leans);
     if (marks_) others_.Keep(Distribution::kGiven, kAsDrawn);
     marks_ = false;
@@ -329,9 +335,9 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
 }
 
 bool Check::LooksForMarks(const std::vector<Leaf>& leaves) const {
-  constexpr double kMostSecondsEach = 0.15;  // of the evaluations in float64, six of which it takes
+  constexpr double kMostSeconds = 1, kMostSecondsEach = 0.15;
   if (rule_.mode != RuleMode::kScaled || rule_.reduced > 0 || !others_.LongSums() || !expecting_.has_high() ||
-      problem_.double_seconds > kMostSecondsEach) {
+      problem_.double_seconds > kMostSecondsEach || LoweringSeconds(problem_) > kMostSeconds) {
     return false;
   }
   try {
@@ -424,6 +430,7 @@ void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* sl
     if (drawn.as_drawn) rules_.rule.leaning = false;
     marks_ = drawn.as_drawn;
     Verify(conversation, arena, slot, reply, drawn.expected, drawn.leaves, findings_.trials + 1);
+    if (marks_) MakeRoom();
   });
 }
 

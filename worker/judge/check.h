@@ -102,6 +102,7 @@ class Check {
   Expecting expecting_;
   bool varied_ = false;
   bool marks_ = false;  // of rounding are looked for in what is verified now
+  Random secret_ = Random::Secret();
   Excuses excuses_;
   OtherDraws others_;
   OutputWords words_;

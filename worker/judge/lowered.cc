@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "worker/judge/tensor_type.h"
@@ -17,7 +19,12 @@ constexpr std::int64_t kFewest = 512, kMost = std::int64_t{1} << 20;  // element
 constexpr std::int64_t kParts = 4;
 constexpr double kShare = 0.5, kLargestShare = 2, kShareOfPart = 0.2;
 constexpr double kCorrelation = 0.15, kSigmas = 7;  // honest errors have 1 / sqrt(elements), of either sign
-constexpr double kOwnShare = 0.5;                   // of the candidate's, that the reference's own errors may have
+constexpr double kOwnShare = 0.5;                   // that the reference's own errors may have of any of them
+// Marks on grids of the judge's own are as independent of any program's errors: what these have of them by chance,
+// where an output has few elements that differ, or rows that are alike.
+constexpr int kControls = 16;
+constexpr double kTimesControls = 5;
+constexpr std::int64_t kFewestValues = 1000;
 
 struct Format {
   const char* how;
@@ -41,31 +48,51 @@ bool UsesItsBits(const at::Tensor& value) {
   if (dense.view(at::kInt).bitwise_and(kLost).ne(0).to(at::kFloat).mean().item<double>() < kMost) return false;
   const at::Tensor wide = dense.to(at::kDouble);
   const double rms = wide.square().mean().sqrt().item<double>();
+  if (std::get<0>(at::_unique(dense)).numel() < kFewestValues) return false;
   return wide.std(/*unbiased=*/false).item<double>() > kSpread * rms;
 }
 
-std::vector<Leaf> Rounded(const std::vector<Leaf>& leaves, std::size_t factor, const Format& format) {
+// `unit`: its values are rounded in multiples of it.
+std::vector<Leaf> Rounded(const std::vector<Leaf>& leaves, std::size_t factor, const Format& format, double unit = 1) {
   std::vector<Leaf> rounded = leaves;
   Leaf& leaf = rounded[factor];
   const std::int64_t step = std::int64_t{1} << format.bits;
-  const at::Tensor bits = leaf.tensor.view(at::kInt) + (format.nearest ? step / 2 : 0);
-  const at::Tensor made = bits.bitwise_and(-step).view(at::kFloat);
-  leaf.tensor = at::where(at::isfinite(made).logical_and(at::isfinite(leaf.tensor)), made, leaf.tensor);
+  const at::Tensor value = unit == 1 ? leaf.tensor : (leaf.tensor.to(at::kDouble) / unit).to(at::kFloat);
+  const at::Tensor bits = value.view(at::kInt) + (format.nearest ? step / 2 : 0);
+  at::Tensor made = bits.bitwise_and(-step).view(at::kFloat);
+  if (unit != 1) made = made.to(at::kDouble) * unit;
+  leaf.tensor =
+      at::where(at::isfinite(made).logical_and(at::isfinite(leaf.tensor)), made, leaf.tensor.to(made.scalar_type()));
   return rounded;
 }
 
-// Errors as they are compared: without their mean, and without what they have of the result itself, which a constant
-// that is a little off gives every element.
-struct Plane {
-  explicit Plane(const at::Tensor& result) : direction(result - result.mean()) {
-    const double length = direction.square().sum().sqrt().item<double>();
-    direction = length > 0 ? direction / length : at::zeros_like(direction);
+// Errors as they are compared: without what a row or a column has in common, so that as many as there are elements are
+// independent, and without what they have of the result itself, which a constant that is a little off gives every
+// element.
+class Plane {
+ public:
+  explicit Plane(const at::Tensor& result)
+      : columns_(result.dim() > 1 && result.numel() <= kMost ? result.size(-1) : 1), direction_(Centred(result)) {
+    const double length = direction_.square().sum().sqrt().item<double>();
+    direction_ = length > 0 ? direction_ / length : at::zeros_like(direction_);
   }
+  // In one row.
   at::Tensor Without(const at::Tensor& errors) const {
-    const at::Tensor centred = errors - errors.mean();
-    return centred - direction * (centred * direction).sum();
+    const at::Tensor centred = Centred(errors);
+    return centred - direction_ * (centred * direction_).sum();
   }
-  at::Tensor direction;
+
+ private:
+  at::Tensor Centred(const at::Tensor& all) const {
+    at::Tensor flat = Some(all).to(at::kDouble);
+    flat = flat - flat.mean();
+    if (columns_ < 2 || flat.numel() == columns_) return flat;
+    const at::Tensor rows = flat.view({-1, columns_});
+    return (rows - rows.mean(1, /*keepdim=*/true) - rows.mean(0, /*keepdim=*/true)).reshape({-1});
+  }
+
+  const std::int64_t columns_;
+  at::Tensor direction_;
 };
 
 double Sum(const at::Tensor& products) { return products.sum().item<double>(); }
@@ -86,12 +113,36 @@ double LeastShareOfParts(const at::Tensor& errors, const at::Tensor& marks) {
   return least;
 }
 
+std::set<std::size_t> AllFactors(const LoadedProblem& problem) {
+  std::set<std::size_t> all;
+  for (const auto& factors : problem.float_factors) all.insert(factors.begin(), factors.end());
+  return all;
+}
+
+struct Output {
+  std::size_t index;
+  at::Tensor high, errors, own;
+  Plane plane;
+};
+
+struct Likeness {
+  double share = 0, correlation = 0;
+};
+
+Likeness Alike(const at::Tensor& errors, const at::Tensor& marks) {
+  const double all = Sum(marks.square()), both = Sum(marks * errors), own = Sum(errors.square());
+  if (!(all > 0) || !(own > 0) || !std::isfinite(both)) return {};
+  return {both / all, both / std::sqrt(all * own)};
+}
+
 }  // namespace
 
+double LoweringSeconds(const LoadedProblem& problem) {
+  return static_cast<double>(std::size(kFormats) * AllFactors(problem).size()) * problem.double_seconds;
+}
+
 bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves) {
-  bool any = false;
-  for (const auto& factors : problem.float_factors) any = any || !factors.empty();
-  if (!any) return false;
+  if (AllFactors(problem).empty()) return false;
   const auto plain = [](const at::Tensor& value) {
     if (value.dim() < 2 || value.numel() == 0 || !Fractions(value)) return true;
     return value.scalar_type() == at::kFloat && UsesItsBits(value);
@@ -106,15 +157,8 @@ bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leav
 }
 
 Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves, const Expected& expected,
-                      const std::vector<at::Tensor>& got) {
-  const auto part = [](const at::Tensor& of) { return Some(of).to(at::kDouble); };
-  struct Output {
-    std::size_t index;
-    at::Tensor high, errors, own;
-    Plane plane;
-  };
+                      const std::vector<at::Tensor>& got, Random* random) {
   std::vector<Output> outputs;
-  std::set<std::size_t> factors;
   for (std::size_t i = 0; i < got.size() && i < expected.high.size() && i < problem.float_factors.size(); ++i) {
     const at::Tensor& high = expected.high[i];
     if (problem.float_factors[i].empty() || expected.LeftOut(i) || got[i].scalar_type() != at::kFloat ||
@@ -122,32 +166,57 @@ Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& lea
         !at::isfinite(high).all().item<bool>() || !at::isfinite(got[i]).all().item<bool>()) {
       continue;
     }
-    const at::Tensor right = part(high);
-    const Plane plane(right);
-    outputs.push_back(
-        {i, right, plane.Without(part(got[i]) - right), plane.Without(part(expected.plain[i]) - right), plane});
-    factors.insert(problem.float_factors[i].begin(), problem.float_factors[i].end());
+    const Plane plane(high);
+    outputs.push_back({i, high, plane.Without(Some(got[i]).to(at::kDouble) - Some(high)),
+                       plane.Without(Some(expected.plain[i]).to(at::kDouble) - Some(high)), plane});
   }
   if (outputs.empty()) return {};
+  // Of rounding the factor so, in units of its own, the marks on an output; undefined where it has none.
+  const auto marks_of = [&](std::size_t factor, const Format& format, double unit) {
+    const auto call = problem.reference->Prepare(Rounded(leaves, factor, format, unit), Mode::kDouble);
+    call->Run();
+    std::vector<at::Tensor> marks;
+    const std::vector<at::Tensor> rounded = call->Outputs();
+    for (const Output& output : outputs) {
+      marks.emplace_back();
+      if (output.index >= rounded.size() || rounded[output.index].sizes() != output.high.sizes()) continue;
+      marks.back() = output.plane.Without(Some(rounded[output.index]) - Some(output.high));
+    }
+    return marks;
+  };
+  struct Suspicion {
+    std::size_t output, factor;
+    const Format* format;
+    Likeness likeness;
+  };
+  std::vector<Suspicion> suspicions;
   // Each by itself: the errors of one are alike along a row, and those of the other along a column.
   for (const Format& format : kFormats) {
-    for (std::size_t factor : factors) {
-      const auto call = problem.reference->Prepare(Rounded(leaves, factor, format), Mode::kDouble);
-      call->Run();
-      const std::vector<at::Tensor> rounded = call->Outputs();
-      for (const Output& output : outputs) {
-        if (output.index >= rounded.size() || rounded[output.index].sizes() != got[output.index].sizes()) continue;
-        const at::Tensor marks = output.plane.Without(part(rounded[output.index]) - output.high);
-        const double all = Sum(marks.square()), both = Sum(marks * output.errors), own = Sum(output.errors.square());
-        if (!(all > 0) || !(own > 0)) continue;  // (NaN, too)
-        const double share = both / all, correlation = both / std::sqrt(all * own);
-        const double least = std::max(kCorrelation, kSigmas / std::sqrt(static_cast<double>(marks.numel())));
-        if (share >= kShare && share <= kLargestShare && correlation >= least &&
-            LeastShareOfParts(output.errors, marks) >= kShareOfPart &&
-            Sum(marks * output.own) / all <= kOwnShare * share) {
-          return {format.how, output.index, share, correlation};
+    for (std::size_t factor : AllFactors(problem)) {
+      const std::vector<at::Tensor> marks = marks_of(factor, format, 1);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!marks[i].defined()) continue;
+        // A reference in such a precision allows it, and whoever rounds otherwise is not to be told from it.
+        if (Alike(outputs[i].own, marks[i]).share > kOwnShare) return {};
+        const Likeness found = Alike(outputs[i].errors, marks[i]);
+        const double least = std::max(kCorrelation, kSigmas / std::sqrt(static_cast<double>(marks[i].numel())));
+        if (found.share >= kShare && found.share <= kLargestShare && found.correlation >= least &&
+            LeastShareOfParts(outputs[i].errors, marks[i]) >= kShareOfPart) {
+          suspicions.push_back({i, factor, &format, found});
         }
       }
+    }
+  }
+  for (const Suspicion& one : suspicions) {
+    double squares = 0;
+    for (int control = 0; control < kControls; ++control) {
+      const double unit = 1.1 + 0.8 * static_cast<double>(random->Next() >> 11) * 0x1p-53;
+      const at::Tensor marks = marks_of(one.factor, *one.format, unit)[one.output];
+      const double correlation = marks.defined() ? Alike(outputs[one.output].errors, marks).correlation : 1;
+      squares += correlation * correlation / kControls;
+    }
+    if (one.likeness.correlation >= kTimesControls * std::sqrt(squares)) {
+      return {one.format->how, outputs[one.output].index, one.likeness.share, one.likeness.correlation};
     }
   }
   return {};

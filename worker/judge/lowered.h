@@ -12,6 +12,7 @@
 
 #include "worker/judge/expected.h"
 #include "worker/judge/problem.h"
+#include "worker/judge/random.h"
 #include "worker/judge/reference.h"
 
 namespace grove::judge {
@@ -32,9 +33,11 @@ bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leav
 
 // Of what a candidate `got` for `leaves`: whether its errors are those of the factors rounded to the bits of half
 // precision and TF32, or of bfloat16. The shape set of the draw is selected. `expected` has outputs in float64. Nothing
-// is said of outputs of few elements, nor where the reference's own errors have such a share. Throws what the reference
-// throws where there is no memory.
+// is said of outputs of few elements, of what errors on grids that nobody uses have in common as much, nor where the
+// reference's own errors are like any of them. Throws what the reference throws where there is no memory.
 Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves, const Expected& expected,
-                      const std::vector<at::Tensor>& got);
+                      const std::vector<at::Tensor>& got, Random* random);
+// What that takes at best, where it finds nothing.
+double LoweringSeconds(const LoadedProblem& problem);
 
 }  // namespace grove::judge
