@@ -49,12 +49,16 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
       !Fractions(reference) || reference.is_complex() || reference.numel() > kMostElements) {
     return compared;
   }
-  if (problem_.continuous || problem_.ExactnessOf(of.output) == Exactness::kExact ||
+  // Programs of half types round on their way, and large values make steps of what saturates (a clamp or a hyperbolic
+  // tangent behind a product): many elements are at one. Each of them is asked for.
+  const bool rounds = IsHalf(reference.scalar_type()) && rule.any_order;
+  if ((problem_.continuous && !rounds) || problem_.ExactnessOf(of.output) == Exactness::kExact ||
       problem_.double_seconds > kMostSecondsEach) {
     return compared;
   }
   // As for the reference's own jumps, no more than a share: outputs of few elements would be nothing else.
-  const auto few = std::min(kFew, static_cast<std::int64_t>(kMostOwnJumps * static_cast<double>(reference.numel())));
+  const auto share = static_cast<std::int64_t>(kMostOwnJumps * static_cast<double>(reference.numel()));
+  const std::int64_t few = rounds ? share : std::min(kFew, share);
   if (compared.mismatched > few * kNeighbours) return compared;
   // What one element may be off by where the reference's own errors, which may be such jumps, are not looked at.
   const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();
@@ -69,8 +73,9 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
     if (count == 0 || count > few) return compared;
     const at::Tensor positions = beyond.nonzero().reshape({-1});
     reference_.SelectShapeSet(of.shape_set);
+    const double size = rounds ? std::max(work, constants.rounding / 2) : work;
     const at::Tensor reached = expecting_.ComesOut(of.leaves, of.output, positions, tensors.got,
-                                                   allowed.index_select(0, positions), work, turns);
+                                                   allowed.index_select(0, positions), size, turns, rounds);
     reference_.SelectShapeSet(0);
     const at::Tensor excused = positions.masked_select(reached);
     if (excused.numel() == 0) return compared;
@@ -118,8 +123,8 @@ void Excuses::AskForJumps(const Source& of, const ComparedTensors& tensors, cons
     int nudges = 0;
     for (double size : {work, kFurther * work}) {
       Turns turns(kMostSeconds);
-      reached.logical_or_(
-          expecting_.ComesOut(of.leaves, of.output, positions, tensors.got, exact, size, &turns, &nudges));
+      reached.logical_or_(expecting_.ComesOut(of.leaves, of.output, positions, tensors.got, exact, size, &turns,
+                                              /*between=*/false, &nudges));
       if (reached.all().item<bool>()) break;
     }
     if (nudges == kEvaluations && !reached.all().item<bool>()) {

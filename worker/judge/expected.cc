@@ -284,9 +284,9 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
 
 at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
                                const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns,
-                               int* nudges) {
+                               bool between, int* nudges) {
   const at::Tensor wanted = got.reshape({-1}).index_select(0, positions).to(at::kDouble);
-  at::Tensor reached = at::zeros_like(wanted, at::kBool);
+  at::Tensor reached = at::zeros_like(wanted, at::kBool), below = reached.clone(), above = reached.clone();
   try {
     for (int nudge = 0; nudge < kMostNudges && turns->Take(problem_.double_seconds); ++nudge) {
       const auto call = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
@@ -295,6 +295,11 @@ at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t outp
       if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) break;
       const at::Tensor moved = outputs[output].reshape({-1}).index_select(0, positions).to(at::kDouble);
       reached.logical_or_((moved - wanted).abs().le(allowed));
+      if (between) {
+        below.logical_or_(moved.le(wanted));
+        above.logical_or_(moved.ge(wanted));
+        reached.logical_or_(below.logical_and(above));
+      }
       if (nudges != nullptr) ++*nudges;
       if (reached.all().item<bool>()) break;
     }

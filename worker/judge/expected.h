@@ -60,9 +60,10 @@ class Expecting {
   static constexpr int kMostNudges = 24;  // of ComesOut
   // Which of the elements at these flat positions of output `output` come out within `allowed` (for each position) of
   // what `got` has there in at least one evaluation in float64 with the inputs moved by `size`, relative.
-  // `turns`: how many of them there may be; `nudges` is raised by how many there were.
+  // `turns`: how many of them there may be; `nudges` is raised by how many there were. `between`: what has come out on
+  // both sides of what it has is enough.
   at::Tensor ComesOut(const std::vector<Leaf>& leaves, std::size_t output, const at::Tensor& positions,
-                      const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns,
+                      const at::Tensor& got, const at::Tensor& allowed, double size, Turns* turns, bool between,
                       int* nudges = nullptr);
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
