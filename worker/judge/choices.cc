@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "worker/judge/observed.h"
+#include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "worker/judge/observed.h"
+#include "worker/judge/set.h"
 
 namespace grove::judge {
 namespace {

@@ -18,6 +18,7 @@
 #include "worker/judge/opponent.h"
 #include "worker/judge/random.h"
 #include "worker/judge/run_size.h"
+#include "worker/judge/set.h"
 #include "worker/judge/side.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/tensor_type.h"
@@ -361,19 +362,6 @@ class Evaluator {
   Clock::time_point begin_;
 };
 
-// Has its former value again, however it ends.
-class Restored {
- public:
-  explicit Restored(double* value) : value_(value), before_(*value) {}
-  ~Restored() { *value_ = before_; }
-  Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
-
- private:
-  double* const value_;
-  const double before_;
-};
-
 }  // namespace
 
 EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel candidate,
@@ -383,7 +371,7 @@ EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel
   // A native kernel is given row-major inputs, and all that it is compared with the same ones.
   problem.reference->KeepStrides(settings.python_candidate && (!rival.has_value() || settings.rival_python));
   // What could not be evaluated in double beside this candidate may be beside the next one.
-  const Restored double_seconds(&problem.double_seconds);
+  const Set<double> double_seconds(&problem.double_seconds, problem.double_seconds);
   EvaluationOutcome outcome = Evaluator(problem, ops, std::move(candidate), std::move(rival), settings, progress).Run();
   // Another problem's judge may need the memory next.
   if (problem.bytes > kLargeBytes) ops.ReleaseCache();

@@ -42,10 +42,10 @@ at::Tensor Some(const at::Tensor& all) {
 
 // Whether its values are different ones, most of them with bits that half precision and TF32 do not have.
 bool UsesItsBits(const at::Tensor& value) {
-  constexpr double kMost = 0.9, kSpread = 1.0 / 32;
+  constexpr double kMostElements = 0.9, kSpread = 1.0 / 32;
   constexpr std::int64_t kLost = (std::int64_t{1} << 13) - 1;
   const at::Tensor dense = Some(value);
-  if (dense.view(at::kInt).bitwise_and(kLost).ne(0).to(at::kFloat).mean().item<double>() < kMost) return false;
+  if (dense.view(at::kInt).bitwise_and(kLost).ne(0).to(at::kFloat).mean().item<double>() < kMostElements) return false;
   const at::Tensor wide = dense.to(at::kDouble);
   const double rms = wide.square().mean().sqrt().item<double>();
   if (std::get<0>(at::_unique(dense)).numel() < kFewestValues) return false;

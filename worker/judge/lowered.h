@@ -1,5 +1,5 @@
 // Lower precision leaves its mark where its size does not show. Over a long sum of products of values as drawn the
-// errors of rounded factors average out, to less than one float32 accumulator makes; but what they are is known: the
+// errors of rounded factors average out, to about what one float32 accumulator makes; but what they are is known: the
 // reference in float64 on factors that are rounded so gives them, element by element, and errors of honest programs are
 // not like them. docs/correctness.md ("The mark of rounded inputs") derives the constants.
 #pragma once
@@ -19,9 +19,9 @@ namespace grove::judge {
 
 // What was found, for people; empty where nothing was.
 struct Lowering {
-  std::string how;         // "rounded to 10 bits"
+  std::string how;         // "rounded to the 7 bits of bfloat16"
   std::size_t output = 0;  // whose errors are those
-  double share = 0;        // of them that it has: 1 = as large as of all inputs rounded
+  double share = 0;        // of them that it has: 1 = as large as of that input rounded
   double correlation = 0;
   bool found() const { return !how.empty(); }
 };

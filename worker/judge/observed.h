@@ -22,18 +22,4 @@ class Observed {
   at::CallbackHandle handle_;
 };
 
-// Gives a variable a value, and its former one back at the end.
-template <typename Value>
-class Set {
- public:
-  Set(Value* variable, Value value) : variable_(variable), former_(*variable) { *variable = value; }
-  ~Set() { *variable_ = former_; }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
-
- private:
-  Value* variable_;
-  Value former_;
-};
-
 }  // namespace grove::judge
