@@ -308,11 +308,11 @@ for (int i = 0; i < 24; ++i) { float t[24] = {}; for (int k = 0; k < 16384; ++k)
             result = self.native(fractions, body % ("true", factors), given)["result"]
             assert result["verdict"] == "VERDICT_WRONG" and "precision was lowered" in result["reason"], result
             assert "scaled" not in result["correctness"]["also_passes"], result
-        # What one accumulator makes of sums of the values themselves looks the same.
+        # What one accumulator makes, of sums of the values themselves too, is no such mark.
         for inputs in ("torch.rand(16384, 24)", "torch.ones(16384, 24)", "(torch.rand(16384, 24) > 0.5).float()", "1 + 1e-4 * torch.rand(16384, 24)"):
             result = self.native(sums(inputs), body % ("false", "p * q"), given)["result"]
             assert result["verdict"] == "VERDICT_CORRECT", (inputs, result)
-        # Nor is what few different elements are like by chance.
+        # What few different elements are like by chance is none.
         few = """const float* b = (const float*)args->inputs[1].data; float v[4] = {};
 for (int e = 0; e < 4; ++e) { float t[2] = {}; for (int k = 0; k < 16384; ++k) t[k % 2] += x[e / 2 * 16384 + k] * b[k * 2 + e % 2]; v[e] = t[0] + t[1]; }
 for (int e = 0; e < 1024; ++e) y[e] = v[e / 32 % 2 * 2 + e % 2];"""

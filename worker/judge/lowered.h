@@ -28,7 +28,7 @@ struct Lowering {
 
 // Whether there may be any: products of float32 over long sums (LoadedProblem::float_factors), all of whose matrices
 // use their bits and are not nearly constant. (A float32 accumulator rounds what is added to it, so that a plain sum of
-// values is off by what rounding those to few bits is, too.)
+// values may be off by what rounding those to few bits is, too.)
 bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves);
 
 // Of what a candidate `got` for `leaves`: whether its errors are those of the factors rounded to the bits of half
