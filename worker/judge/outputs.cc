@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "worker/judge/compare.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/tensor_type.h"
 
@@ -22,8 +23,9 @@ constexpr std::size_t kMostBytesCpu = std::size_t{64} << 20, kMostBytesCuda = st
 // several, is short.
 constexpr std::uint64_t kWholeOften = 3, kWholeSeldom = 16;
 constexpr double kLittle = 0.005, kMost = 0.1;  // seconds of one such evaluation; where it takes more, none
-// And of each run one output is asked for the share of its elements that are off by so much of themselves. Where that
-// is more than this, and than twice what was right before, all criteria decide.
+// And of each run one output is asked for the share of its elements that are off by so much of themselves: by what the
+// full rule counts (not of half types, which rounding alone takes that far), and by more, for where that is allowed.
+// Where either is more than this, and than twice what was right before, all criteria decide.
 constexpr std::int64_t kMostAsked = std::int64_t{1} << 24;
 constexpr double kOffItself = 1.0 / 16, kShareOff = 0.01, kMoreOff = 2;
 constexpr double kMostOnce = 0.5;  // seconds of an evaluation; where it takes more, the reference as written decides
@@ -66,19 +68,22 @@ std::vector<RowError> RowErrors(const at::Tensor& got_rows, const at::Tensor& ex
   return errors;
 }
 
-// The share of an output's elements that are off by kOffItself of themselves. What is below the type's normal numbers,
-// or stands for infinity, is not counted.
-double ShareOff(const at::Tensor& got_output, const at::Tensor& expected_output) {
-  if (!Fractions(expected_output) || expected_output.numel() == 0) return 0;
+// The shares of an output's elements that are off by kRelativeBound and by kOffItself of themselves. What is below the
+// type's normal numbers, or stands for infinity, is not counted.
+Outputs::Off SharesOff(const at::Tensor& got_output, const at::Tensor& expected_output) {
+  if (!Fractions(expected_output) || expected_output.numel() == 0) return {};
   const at::ScalarType type = expected_output.scalar_type();
   const bool widen = IsHalf(type);
   const at::Tensor got = widen ? got_output.to(at::kFloat) : got_output;
   const at::Tensor expected = widen ? expected_output.to(at::kFloat) : expected_output;
   const at::Tensor size = expected.abs();  // of a complex number, too
   const double least = type == at::kHalf ? 0x1p-14 : size.scalar_type() == at::kDouble ? 0x1p-1022 : 0x1p-126;
-  const at::Tensor off = (got - expected).abs().gt(size * kOffItself);
-  off.logical_and_(size.ge(least)).logical_and_(size.lt(Extreme(type)));
-  return off.sum().item<double>() / static_cast<double>(off.numel());
+  const at::Tensor error = (got - expected).abs();
+  const at::Tensor counted = size.ge(least).logical_and_(size.lt(Extreme(type)));
+  const auto share = [&](double of_itself) {
+    return error.gt(size * of_itself).logical_and_(counted).sum().item<double>() / static_cast<double>(size.numel());
+  };
+  return {widen ? 0 : share(kRelativeBound), share(kOffItself)};
 }
 
 }  // namespace
@@ -180,7 +185,7 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
         const RowError& error = error_of(o, i);
         if (!(error.largest <= passed_[o].largest) || !(error.rms <= passed_[o].rms)) look[i] = true;
       }
-      std::vector<double> off;
+      std::vector<Off> off;
       bool doubtful = false;
       for (std::size_t o = 0; i == small && o < outputs; ++o) {
         // Of large outputs a block, for the memory that it takes.
@@ -188,15 +193,19 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
         const std::int64_t size = std::min(all.numel(), kMostAsked);
         const auto from = static_cast<std::int64_t>(random_.Below(static_cast<std::uint64_t>(all.numel() - size) + 1));
         auto* got = static_cast<char*>(const_cast<void*>(compared[o * count + i].got));
-        off.push_back(ShareOff(at::from_blob(got + from * static_cast<std::int64_t>(all.element_size()), {size},
-                                             all.options().requires_grad(false)),
-                               all.narrow(0, from, size)));
-        doubtful = doubtful || off[o] > std::max(kShareOff, kMoreOff * off_passed_[o]);
+        off.push_back(SharesOff(at::from_blob(got + from * static_cast<std::int64_t>(all.element_size()), {size},
+                                              all.options().requires_grad(false)),
+                                all.narrow(0, from, size)));
+        const auto more = [](double now, double passed) { return now > std::max(kShareOff, kMoreOff * passed); };
+        doubtful = doubtful || more(off[o].slightly, off_passed_[o].slightly) || more(off[o].much, off_passed_[o].much);
       }
       look[i] = look[i] || doubtful;
       const bool at_once = doubtful && seconds >= 0 && seconds <= kMostOnce;
       const bool excused = look[i] && VerifyOne(side, sets[begin + i], wanted[i], i == whole || at_once);
-      for (std::size_t o = 0; o < off.size(); ++o) off_passed_[o] = std::max(off_passed_[o], off[o]);
+      for (std::size_t o = 0; look[i] && o < off.size(); ++o) {
+        off_passed_[o].slightly = std::max(off_passed_[o].slightly, off[o].slightly);
+        off_passed_[o].much = std::max(off_passed_[o].much, off[o].much);
+      }
       CountJumps(look[i]);
       if (!look[i] || excused) continue;
       for (std::size_t o = 0; o < outputs; ++o) {

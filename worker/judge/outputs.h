@@ -25,6 +25,11 @@ class Outputs {
   // Seconds of the last Verify that went into comparing one output by all criteria.
   double whole_seconds() const { return whole_seconds_; }
 
+  // Shares of an output's elements, by how far they are off in units of themselves.
+  struct Off {
+    double slightly = 0, much = 0;
+  };
+
  private:
   // Counts what was expected and excused in one set. Throws the Verdict when it is too much over all sets: a few
   // elements of every output might be excused, and no honest program has as many in each.
@@ -41,7 +46,8 @@ class Outputs {
   // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
   // would be an excuse for all others.
   std::vector<RowError> passed_;
-  std::vector<double> off_passed_;   // the largest share of elements that are off by much of themselves
+  // The largest that Check passed, too: by what was not looked at a share would double from run to run.
+  std::vector<Off> off_passed_;
   std::vector<Check::Jumps> jumps_;  // of each output, over all sets
 };
 
