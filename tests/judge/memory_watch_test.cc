@@ -12,11 +12,11 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 // A device on which others hold so much; everything else of it is not asked for.
 class Device : public DeviceOps {
  public:
-  std::int64_t others = 0;
+  std::int64_t others = 0, all = 80 * kGiB;
 
   std::int64_t others_bytes() const override { return others; }
   bool cuda() const override { return true; }
-  nlohmann::json Info() const override { return {}; }
+  nlohmann::json Info() const override { return {{"memory_bytes", all}}; }
   std::size_t cache_bytes() const override { return 0; }
   std::size_t free_bytes() const override { return 0; }
   std::unique_ptr<SharedBlock> Allocate(std::size_t) override { return nullptr; }
@@ -72,6 +72,19 @@ TEST_CASE("Where nothing is watched, a full device is the candidate's doing, and
   CHECK(watch.Filled());
   device.others = 100 * kGiB;
   CHECK_NOTHROW(watch.Look("check"));
+}
+
+TEST_CASE("A problem that finds no memory does not fit, or others hold too much", "[memory_watch]") {
+  Device device;
+  // What the worker itself may have there is no reason: an eighth, and contexts.
+  device.others = 13 * kGiB;
+  CHECK(MemoryOfOthers(device).empty());
+  device.others = 24 * kGiB;
+  CHECK(MemoryOfOthers(device).empty());
+  device.others = 25 * kGiB;
+  CHECK(MemoryOfOthers(device) == "other processes hold 25600 MiB of the device's 81920 MiB: ");
+  device.all = 0;  // not known
+  CHECK(MemoryOfOthers(device).empty());
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "worker/judge/continuity.h"
 #include "worker/judge/evaluation.h"
 #include "worker/judge/factors.h"
+#include "worker/judge/memory_watch.h"
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
@@ -500,8 +501,9 @@ class Judge {
       const std::string text = error.what();
       const bool memory =
           text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
-      Failed(id, memory ? "problem" : "infrastructure",
-             memory ? "the problem does not fit in memory: " + FirstLine(text) : FirstLine(text), text);
+      const std::string others = memory ? MemoryOfOthers(*ops_) : "";
+      Failed(id, memory && others.empty() ? "problem" : "infrastructure",
+             others + (memory ? "the problem does not fit in memory: " : "") + FirstLine(text), text);
     }
   }
 

@@ -1,16 +1,37 @@
 // How much device memory a candidate holds, from the judge's side: what is in use on the device, less what was in use
 // before the candidate had anything of its kernel, less what the judge itself has taken since. Looked at before,
 // between and after runs; what is taken and given back within one call is not seen. Without NVML's figures per process,
-// which a container does not get.
+// which a container does not get. And whether others hold so much that a problem does not fit for that reason.
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "worker/judge/device_ops.h"
 #include "worker/judge/verdict.h"
 
 namespace grove::judge {
+
+inline std::string MiBText(double bytes) {
+  return std::to_string(static_cast<std::int64_t>(bytes / (1 << 20))) + " MiB";
+}
+
+// For who finds no memory on the device before a candidate is there: what others hold, in words that a message begins
+// with. Empty where that is no more than the same worker's waiting processes may hold (an eighth of the device and some
+// contexts, of a device of 24 GiB three tenths), and where the device does not answer.
+inline std::string MemoryOfOthers(const DeviceOps& ops) {
+  constexpr double kWorkers = 0.3;
+  try {
+    const double all = ops.Info().value("memory_bytes", 0.0);
+    const auto others = static_cast<double>(ops.others_bytes());
+    if (all <= 0 || others <= kWorkers * all) return "";
+    return "other processes hold " + MiBText(others) + " of the device's " + MiBText(all) + ": ";
+  } catch (const std::exception&) {
+    return "";
+  }
+}
 
 class MemoryWatch {
  public:
@@ -22,10 +43,10 @@ class MemoryWatch {
     if (limit_ <= 0) return;
     const double held = Held();
     if (held <= limit_ + kSlackBytes) return;
-    throw Verdict{
-        "VERDICT_LIMIT_EXCEEDED",
-        "the candidate holds more device memory than device_memory_bytes allows: " + MiB(held) + " of " + MiB(limit_),
-        {{"stage", stage}, {"limit", "device_memory_bytes"}, {"limit_set", limit_}, {"limit_reached", held}}};
+    throw Verdict{"VERDICT_LIMIT_EXCEEDED",
+                  "the candidate holds more device memory than device_memory_bytes allows: " + MiBText(held) + " of " +
+                      MiBText(limit_),
+                  {{"stage", stage}, {"limit", "device_memory_bytes"}, {"limit_set", limit_}, {"limit_reached", held}}};
   }
   double Held() const { return static_cast<double>(ops_.others_bytes() - before_); }
   double limit() const { return limit_; }
@@ -36,7 +57,6 @@ class MemoryWatch {
   // What is not the candidate's doing: the driver's own for modules, stacks and heaps, and the contexts of the
   // processes that are started ahead meanwhile, some 500 MiB each on an H200.
   static constexpr double kSlackBytes = 2.0 * (1 << 30);
-  static std::string MiB(double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / (1 << 20))) + " MiB"; }
 
   DeviceOps& ops_;
   double limit_;
