@@ -3,6 +3,8 @@
 
     python3 tests/gpu/agreement.py BUILD [--ncu PATH] [--quick | --below-50]
 
+BUILD is a build folder, or a bundle whose judge `grove-worker setup` has built (in GROVE_RUNTIME, or where it is by default).
+
 Each kernel is evaluated as a native candidate; its median is what the judge's clock gave of calls in a row, `single` what the
 candidate's process claims of a call by itself (alone_seconds, `-` where it is not known). Then the same object is called on
 as many buffers as a timed run of the judge had, each used once, in four ways:
@@ -179,6 +181,11 @@ def main():
     if ncu is None:
         sys.exit("no ncu; name it with --ncu")
     libexec, include = os.path.join(options.build, "libexec/grove"), os.path.join(options.build, "share/grove/include")
+    if not os.path.exists(os.path.join(libexec, "grove-judge")):
+        runtime = os.environ.get("GROVE_RUNTIME") or os.path.expanduser("~/.local/share/grove/runtime")
+        libexec = os.path.join(runtime, "libexec/grove")
+        if not os.path.exists(os.path.join(libexec, "grove-judge")):
+            sys.exit(f"no grove-judge in {options.build} nor {libexec}: run grove-worker setup")
     folder = tempfile.mkdtemp()
     driver = os.path.join(folder, "driver")
     with open(driver + ".cu", "w", encoding="utf-8") as file:

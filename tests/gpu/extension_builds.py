@@ -78,18 +78,20 @@ def observe_alone(argv):
 
 def compare(python, name, ours, theirs):
     """(whether both do the same, what was seen)."""
-    seen = []
+    seen, ends = [], []
     for whose, path in (("ours", ours), ("theirs", theirs)):
-        done = subprocess.run([python, __file__, "observe", name, path], capture_output=True, text=True)
-        if done.returncode != 0:
+        done = subprocess.run([python, "-X", "faulthandler", __file__, "observe", name, path], capture_output=True, text=True)
+        if done.returncode != 0 and not done.stdout:
             return False, f"{whose}: exit {done.returncode}: {done.stderr[-1000:].strip()}"
         seen.append(json.loads(done.stdout.splitlines()[-1]))
+        if done.returncode != 0:  # all was seen, and then the process did not end as it should
+            ends.append(f"{whose} ends with {done.returncode}: {done.stderr[-600:].strip()}")
     a, b = seen
     said = [f"ours: {str(x)[:300]}, theirs: {str(y)[:300]}" for x, y in zip(a, b) if x != y]
     if len(a) != len(b):
         said.append(f"ours: {len(a)} observations, theirs: {len(b)}")
     errors = sum(isinstance(x, list) and str(x[0]).endswith("Error") for x in a)
-    return not said, "; ".join(said + [f"{len(a)} observations, {errors} of them errors"])
+    return not said, "; ".join(said + ends + [f"{len(a)} observations, {errors} of them errors"])
 
 
 def machine_code(path):

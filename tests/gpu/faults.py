@@ -137,9 +137,18 @@ class Run:
                                "next_verdict": after["verdict"], "next_seconds": seconds_after, "state": state.get("slot_state"), "health": state.get("health")})
 
     def inside(self):
-        # Nothing of any candidate is left.
+        # Nothing of any candidate of this service is left (others may run beside it).
         listing = subprocess.run(["ps", "-eo", "pid,ppid,stat,etimes,args"], capture_output=True, text=True).stdout
-        left = [line for line in listing.splitlines() if "grove-candidate" in line and "bwrap" not in line and "python" not in line]
+        lines = [line.split(None, 4) for line in listing.splitlines()[1:]]
+        parents = {line[0]: line[1] for line in lines}
+
+        def own(pid):
+            while pid in parents and pid not in ("1", str(self.up.pid)):
+                pid = parents[pid]
+            return pid in ("1", str(self.up.pid))  # 1: whose parents are gone
+
+        left = [" ".join(line) for line in lines
+                if "grove-candidate" in line[-1] and "bwrap" not in line[-1] and "python" not in line[-1] and own(line[0])]
         print("     candidates' processes now:", len(left))
         self.check("no process of a candidate outlives its evaluation", len(left) <= 2, "; ".join(left)[:600])
 
