@@ -141,11 +141,15 @@ class Run:
         listing = subprocess.run(["ps", "-eo", "pid,ppid,stat,etimes,args"], capture_output=True, text=True).stdout
         lines = [line.split(None, 4) for line in listing.splitlines()[1:]]
         parents = {line[0]: line[1] for line in lines}
+        sandboxed = {line[0] for line in lines if "grove-candidate" in line[-1] or "bwrap" in line[-1]}
 
         def own(pid):
-            while pid in parents and pid not in ("1", str(self.up.pid)):
+            while pid in sandboxed:
                 pid = parents[pid]
-            return pid in ("1", str(self.up.pid))  # 1: whose parents are gone
+            orphaned = pid in ("0", "1")  # whose service is gone, or which outlived what it was started by
+            while pid in parents and pid != str(self.up.pid):
+                pid = parents[pid]
+            return orphaned or pid == str(self.up.pid)
 
         left = [" ".join(line) for line in lines
                 if "grove-candidate" in line[-1] and "bwrap" not in line[-1] and "python" not in line[-1] and own(line[0])]

@@ -1124,6 +1124,7 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         has(model("        return torch.softmax(a[0], dim=1)", "[torch.rand(4, 300000)]"), "below-tolerance", False, "1e-4", "scaled")
         has(model("        return a[0].mean()", "[torch.rand(200000)]"), "low-variance", False, "1e-2")
         has(model("        return (a[0] - a[0].mean()).mean()", "[torch.rand(300, 300)]"), "rounding-noise", True, "rounding")
+        has(model("        return a[0] * 3 - a[0] - a[0] - a[0]", one), "rounding-noise", True, "zeros")
         has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "non-deterministic", True, "twice")
         has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "random", True, "dropout")
         has(model("        return a[0] / 0 * 0", one), "non-finite", True, "100 %")

@@ -354,10 +354,14 @@ class Checker {
     const Comparison own = Judged(i, output);
     const Rule rule = reference_.DefaultRule();
     if (random_.count(i) != 0) return;  // nothing else can be said of it
-    if (own.noise.known && own.noise.rms > kNoisy) {
+    // Where float64 gives nothing but zeros there is no rms to be a part of: all of it is rounding.
+    const bool nothing = own.noise.known && own.rms == 0;
+    if (nothing || (own.noise.known && own.noise.rms > kNoisy)) {
       Find("rounding-noise", true,
-           Text("%s is mostly rounding error: the reference is off by %.2g of the output's rms (%.2g) against float64",
-                name.c_str(), own.noise.rms, rms),
+           nothing ? Text("%s is nothing but rounding error (rms %.2g): float64 gives zeros", name.c_str(), rms)
+                   : Text("%s is mostly rounding error: the reference is off by %.2g of the output's rms (%.2g) "
+                          "against float64",
+                          name.c_str(), own.noise.rms, rms),
            "nothing can be told from such an output: its exact value is near zero (a mean after a normalisation?); "
            "leave that step out or compute it in float64");
       return;
