@@ -186,6 +186,7 @@ def main():
         libexec = os.path.join(runtime, "libexec/grove")
         if not os.path.exists(os.path.join(libexec, "grove-judge")):
             sys.exit(f"no grove-judge in {options.build} nor {libexec}: run grove-worker setup")
+        print("judge:", os.path.join(libexec, "grove-judge"))
     folder = tempfile.mkdtemp()
     driver = os.path.join(folder, "driver")
     with open(driver + ".cu", "w", encoding="utf-8") as file:

@@ -78,20 +78,22 @@ def observe_alone(argv):
 
 def compare(python, name, ours, theirs):
     """(whether both do the same, what was seen)."""
-    seen, ends = [], []
+    seen, said, ends = [], [], []
     for whose, path in (("ours", ours), ("theirs", theirs)):
         done = subprocess.run([python, "-X", "faulthandler", __file__, "observe", name, path], capture_output=True, text=True)
-        if done.returncode != 0 and not done.stdout:
+        try:
+            seen.append(json.loads(done.stdout.splitlines()[-1]))
+        except (IndexError, ValueError):
             return False, f"{whose}: exit {done.returncode}: {done.stderr[-1000:].strip()}"
-        seen.append(json.loads(done.stdout.splitlines()[-1]))
+        ends.append(done.returncode)
         if done.returncode != 0:  # all was seen, and then the process did not end as it should
-            ends.append(f"{whose} ends with {done.returncode}: {done.stderr[-600:].strip()}")
+            said.append(f"{whose} ends with {done.returncode}: {done.stderr[-600:].strip()}")
     a, b = seen
-    said = [f"ours: {str(x)[:300]}, theirs: {str(y)[:300]}" for x, y in zip(a, b) if x != y]
+    differences = [f"ours: {str(x)[:300]}, theirs: {str(y)[:300]}" for x, y in zip(a, b) if x != y]
     if len(a) != len(b):
-        said.append(f"ours: {len(a)} observations, theirs: {len(b)}")
+        differences.append(f"ours: {len(a)} observations, theirs: {len(b)}")
     errors = sum(isinstance(x, list) and str(x[0]).endswith("Error") for x in a)
-    return not said, "; ".join(said + ends + [f"{len(a)} observations, {errors} of them errors"])
+    return not differences and ends[0] == ends[1], "; ".join(differences + said + [f"{len(a)} observations, {errors} of them errors"])
 
 
 def machine_code(path):

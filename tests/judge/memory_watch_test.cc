@@ -83,6 +83,11 @@ TEST_CASE("A problem that finds no memory does not fit, or others hold too much"
   CHECK(MemoryOfOthers(device).empty());
   device.others = 25 * kGiB;
   CHECK(MemoryOfOthers(device) == "other processes hold 25600 MiB of the device's 81920 MiB: ");
+  device.all = 8 * kGiB;
+  device.others = 3 * kGiB;
+  CHECK(MemoryOfOthers(device).empty());
+  device.others = 3 * kGiB + 1;
+  CHECK(MemoryOfOthers(device) == "other processes hold 3072 MiB of the device's 8192 MiB: ");
   device.all = 0;  // not known
   CHECK(MemoryOfOthers(device).empty());
 }

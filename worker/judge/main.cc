@@ -495,12 +495,12 @@ class Judge {
       Say({{"type", "loaded"}, {"id", id}, {"description", description}});
     } catch (const ProblemError& error) {
       problem_ = {};
-      Failed(id, "problem", error.what(), error.detail);
+      const std::string others = TellsOfMemory(error) ? MemoryOfOthers(*ops_) : "";
+      Failed(id, others.empty() ? "problem" : "infrastructure", others + error.what(), error.detail);
     } catch (const std::exception& error) {
       problem_ = {};
       const std::string text = error.what();
-      const bool memory =
-          text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
+      const bool memory = TellsOfMemory(error);
       const std::string others = memory ? MemoryOfOthers(*ops_) : "";
       Failed(id, memory && others.empty() ? "problem" : "infrastructure",
              others + (memory ? "the problem does not fit in memory: " : "") + FirstLine(text), text);

@@ -4,6 +4,7 @@
 // which a container does not get. And whether others hold so much that a problem does not fit for that reason.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -20,13 +21,13 @@ inline std::string MiBText(double bytes) {
 
 // For who finds no memory on the device before a candidate is there: what others hold, in words that a message begins
 // with. Empty where that is no more than the same worker's waiting processes may hold (an eighth of the device and some
-// contexts, of a device of 24 GiB three tenths), and where the device does not answer.
+// contexts, of a device of 24 GiB three tenths; of a small one more), and where the device does not answer.
 inline std::string MemoryOfOthers(const DeviceOps& ops) {
-  constexpr double kWorkers = 0.3;
+  constexpr double kWorkers = 0.3, kEighth = 0.125, kContexts = 2.0 * (1 << 30);
   try {
     const double all = ops.Info().value("memory_bytes", 0.0);
     const auto others = static_cast<double>(ops.others_bytes());
-    if (all <= 0 || others <= kWorkers * all) return "";
+    if (all <= 0 || others <= std::max(kWorkers * all, kEighth * all + kContexts)) return "";
     return "other processes hold " + MiBText(others) + " of the device's " + MiBText(all) + ": ";
   } catch (const std::exception&) {
     return "";

@@ -46,7 +46,8 @@ class Outputs {
   // The largest that Check passed, of each output. Not with elements that it excused: their errors have no bound, and
   // would be an excuse for all others.
   std::vector<RowError> passed_;
-  // The largest that Check passed, too: by what was not looked at a share would double from run to run.
+  // The largest that Check passed, too, with those that it excused: a share has a bound. By what was not looked at it
+  // would double from run to run.
   std::vector<Off> off_passed_;
   std::vector<Check::Jumps> jumps_;  // of each output, over all sets
 };

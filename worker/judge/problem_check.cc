@@ -355,7 +355,7 @@ class Checker {
     const Rule rule = reference_.DefaultRule();
     if (random_.count(i) != 0) return;  // nothing else can be said of it
     // Where float64 gives nothing but zeros there is no rms to be a part of: all of it is rounding.
-    const bool nothing = own.noise.known && own.rms == 0;
+    const bool nothing = Fractions(output) && own.noise.known && own.rms == 0 && rms > 0;
     if (nothing || (own.noise.known && own.noise.rms > kNoisy)) {
       Find("rounding-noise", true,
            nothing ? Text("%s is nothing but rounding error (rms %.2g): float64 gives zeros", name.c_str(), rms)

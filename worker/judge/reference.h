@@ -24,6 +24,12 @@ class __attribute__((visibility("default"))) ProblemError : public std::runtime_
   std::string detail;
 };
 
+// Whether an error says that there was no memory, in torch's words or the driver's.
+inline bool TellsOfMemory(const std::exception& error) {
+  const std::string text = error.what();
+  return text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
+}
+
 // One tensor, or one Python number, among the flattened inputs.
 struct Leaf {
   at::Tensor tensor;  // defined for tensors: dense, on the device

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "worker/judge/distributions.h"
+#include "worker/judge/on_the_way.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/turns.h"
 
@@ -161,7 +162,8 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
   const auto tells_where = [&] {  // found out once for all evaluations of a problem: it takes several runs
     if (problem_.tells_where) return *problem_.tells_where;
     bool elements = true, slices = true;
-    const bool tells = SameForVaried(one) || FewMatter(one, &elements) || SlicesIdle(one, &slices);
+    const bool tells =
+        SameForVaried(one) || FewMatter(one, &elements) || SlicesIdle(one, &slices) || IdleInside(one, two, &slices);
     if (tells || (elements && slices)) problem_.tells_where = tells;
     return tells;
   };
@@ -259,7 +261,8 @@ bool Values::FewMatter(const std::vector<Leaf>& drawn, bool* whole) {
       std::vector<at::Tensor> after;
       try {
         after = OutputsOf(leaves_[0]);
-      } catch (const ProblemError&) {  // it does not bear such values: nothing is known
+      } catch (const ProblemError& error) {  // it does not bear such values: nothing is known
+        *whole = *whole && !TellsOfMemory(error);
         return false;
       }
       if (o >= after.size() || after[o].sizes() != before[o].sizes()) break;
@@ -330,7 +333,8 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn, bool* whole) {
       try {
         without = with(slices.input, slices.dim, slice, std::numeric_limits<double>::quiet_NaN());
         halved = with(slices.input, slices.dim, slice, 0.5);
-      } catch (const ProblemError&) {  // it does not bear such values: nothing is known
+      } catch (const ProblemError& error) {  // it does not bear such values: nothing is known
+        *whole = *whole && !TellsOfMemory(error);
         return false;
       } catch (const std::exception&) {  // no room now
         *whole = false;
@@ -354,6 +358,34 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn, bool* whole) {
     }
     return false;
   });
+}
+
+// Whether most of what the program makes on its way has no part in the results (units that a rectifier takes off before
+// a product, weights of a softmax over parameters), though all inputs have: who has seen a draw knows which.
+bool Values::IdleInside(const std::vector<Leaf>& drawn, const std::vector<Leaf>& other, bool* whole) {
+  constexpr double kMostSecondsEach = 0.5;
+  if (!Varies()) return false;
+  try {
+    bool half = false;
+    for (const at::Tensor& result : OutputsOf(drawn)) half = half || IsHalf(result.scalar_type());
+    const bool wide = half && problem_.double_seconds >= 0;  // the spacing of half types alone lets values stay
+    if ((wide ? problem_.double_seconds : problem_.reference_seconds) > kMostSecondsEach) return false;
+    const Mode mode = wide ? Mode::kDouble : Mode::kEager;
+    const std::uint64_t seed = random_.Next() >> 1;
+    const auto run = [&](const std::vector<Leaf>& from) {
+      StoreVaried(0, from);
+      return SomeOnTheWay(*problem_.reference, leaves_[0], mode, seed);
+    };
+    // What the outputs' rule does not see may be left out.
+    constexpr double kHalfNothing = 0x1p-12, kNothing = 0x1p-20;
+    return MostIdle({run(drawn), run(drawn), run(other), run(other)}, half ? kHalfNothing : kNothing);
+  } catch (const ProblemError& error) {  // it does not bear such values: nothing is known
+    *whole = *whole && !TellsOfMemory(error);
+    return false;
+  } catch (const std::exception&) {  // no room now
+    *whole = false;
+    return false;
+  }
 }
 
 // Whether the results of two sets of one draw are as close to each other as some times what the rule allows: sums of

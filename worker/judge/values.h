@@ -26,10 +26,10 @@ class Values {
   // multiplication, and ranges such as [0, 1], signs, zeros, symmetry and equal inputs are kept. Where an input that
   // changes from draw to draw has a meaning that this would destroy (indices, masks, probabilities, sorted values:
   // KeepsMeaning), where sums of many terms average the factors out, or where the result is chosen among the inputs,
-  // most of these or of their slices have no part in it or zeros are in other places in each draw, so that an earlier
-  // one says where to look, every set is a draw, until that has taken kMostDrawing seconds; such sums then get factors
-  // in [1/2, 1), and so they do where draws are always the same, or where sets of one draw have results that are too
-  // close for the rule. Queued on the device.
+  // most of these, of their slices or of what is made of them on the way have no part in it or zeros are in other
+  // places in each draw, so that an earlier one says where to look, every set is a draw, until that has taken
+  // kMostDrawing seconds; such sums then get factors in [1/2, 1), and so they do where draws are always the same, or
+  // where sets of one draw have results that are too close for the rule. Queued on the device.
   void Refill(const std::vector<std::size_t>& sets);
 
   // Every set is a new draw, where that can be. Before the first Refill.
@@ -60,6 +60,7 @@ class Values {
   // `whole`: made false where there was no time or memory to look at all.
   bool FewMatter(const std::vector<Leaf>& drawn, bool* whole);
   bool SlicesIdle(const std::vector<Leaf>& drawn, bool* whole);
+  bool IdleInside(const std::vector<Leaf>& drawn, const std::vector<Leaf>& other, bool* whole);
   bool AveragesOut(const std::vector<Leaf>& drawn);
   bool ManyTerms() const;
   bool Wide() const { return always_ || wide_ || ManyTerms(); }  // factors: where narrow ones say too little
