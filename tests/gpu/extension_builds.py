@@ -80,7 +80,10 @@ def compare(python, name, ours, theirs):
     """(whether both do the same, what was seen)."""
     seen, said, ends = [], [], []
     for whose, path in (("ours", ours), ("theirs", theirs)):
-        done = subprocess.run([python, "-X", "faulthandler", __file__, "observe", name, path], capture_output=True, text=True)
+        # A compiler that links its C++ library into what load_inline builds (seen with g++ 13 outside /usr) makes an object whose first exception ends
+        # the process; with the library that torch has, loaded first, both throw alike.
+        done = subprocess.run([python, "-X", "faulthandler", __file__, "observe", name, path], capture_output=True, text=True,
+                              env=dict(os.environ, LD_PRELOAD="libstdc++.so.6"))
         try:
             seen.append(json.loads(done.stdout.splitlines()[-1]))
         except (IndexError, ValueError):

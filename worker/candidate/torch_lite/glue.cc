@@ -3,6 +3,7 @@
 //
 // A Tensor of the small header is taken for an at::Tensor: one owning pointer that is never null. Containers of tensors
 // (vector, tuple, optional) are those of the one standard library that both sides are compiled with, over that pointer.
+#include <ATen/Dispatch.h>
 #include <torch/extension.h>
 #ifdef GROVE_WITH_CUDA
 #include <ATen/cuda/CUDAContext.h>
@@ -627,6 +628,15 @@ size_t grove_lite_type_meta_name(int scalar_type, const char** text) {
 }
 size_t grove_lite_item_size(int scalar_type) { return c10::elementSize(static_cast<at::ScalarType>(scalar_type)); }
 void grove_lite_check_failed(const char* function, const char* file, uint32_t line, const char* message) {
+  c10::detail::torchCheckFail(function, file, line, message);
+}
+void grove_lite_not_dispatched(const char* function, const char* file, uint32_t line, const char* message) {
+  try {  // with what this version throws
+    AT_DISPATCH_SWITCH(at::kInt, "int", AT_DISPATCH_CASE(at::kFloat, [] {}));
+  } catch (const c10::NotImplementedError&) {
+    throw c10::NotImplementedError({function, file, line}, message);
+  } catch (const c10::Error&) {
+  }
   c10::detail::torchCheckFail(function, file, line, message);
 }
 

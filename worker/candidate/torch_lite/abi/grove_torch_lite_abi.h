@@ -139,6 +139,8 @@ const char* grove_lite_scalar_type_name(int scalar_type);              // "Float
 size_t grove_lite_type_meta_name(int scalar_type, const char** text);  // "float"; its length, without a NUL
 size_t grove_lite_item_size(int scalar_type);
 [[noreturn]] void grove_lite_check_failed(const char* function, const char* file, uint32_t line, const char* message);
+// A type that a dispatch has no case for: another error than that of a failed check in some versions.
+[[noreturn]] void grove_lite_not_dispatched(const char* function, const char* file, uint32_t line, const char* message);
 
 // CUDA; a stream is a cudaStream_t.
 void* grove_lite_current_stream(int device);

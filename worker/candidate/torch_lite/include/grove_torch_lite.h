@@ -697,16 +697,19 @@ inline c10::ScalarType DispatchType(const at::TypeView& type) { return type.scal
     using scalar_t [[gnu::unused]] = type; \
     return __VA_ARGS__();                  \
   }
-#define GROVE_LITE_DISPATCH(TYPE, NAME, ...)                                                                \
-  [&] {                                                                                                     \
-    const auto& the_type = TYPE;                                                                            \
-    constexpr const char* at_dispatch_name = NAME;                                                          \
-    const ::c10::ScalarType grove_lite_type = ::grove_lite::DispatchType(the_type);                         \
-    switch (grove_lite_type) {                                                                              \
-      __VA_ARGS__                                                                                           \
-      default:                                                                                              \
-        AT_ERROR('"', at_dispatch_name, "\" not implemented for '", ::c10::toString(grove_lite_type), "'"); \
-    }                                                                                                       \
+#define GROVE_LITE_DISPATCH(TYPE, NAME, ...)                                                            \
+  [&] {                                                                                                 \
+    const auto& the_type = TYPE;                                                                        \
+    constexpr const char* at_dispatch_name = NAME;                                                      \
+    const ::c10::ScalarType grove_lite_type = ::grove_lite::DispatchType(the_type);                     \
+    switch (grove_lite_type) {                                                                          \
+      __VA_ARGS__                                                                                       \
+      default:                                                                                          \
+        grove_lite_not_dispatched(__func__, __FILE__, static_cast<uint32_t>(__LINE__),                  \
+                                  ::grove_lite::Text('"', at_dispatch_name, "\" not implemented for '", \
+                                                     ::c10::toString(grove_lite_type), "'")             \
+                                      .c_str());                                                        \
+    }                                                                                                   \
   }()
 #define GROVE_LITE_FLOATING(...) GROVE_LITE_CASE(Double, double, __VA_ARGS__) GROVE_LITE_CASE(Float, float, __VA_ARGS__)
 #define GROVE_LITE_INTEGRAL(...)              \
