@@ -96,7 +96,7 @@ def compare(python, name, ours, theirs):
     if len(a) != len(b):
         differences.append(f"ours: {len(a)} observations, theirs: {len(b)}")
     errors = sum(isinstance(x, list) and str(x[0]).endswith("Error") for x in a)
-    return not differences and ends[0] == ends[1], "; ".join(differences + said + [f"{len(a)} observations, {errors} of them errors"])
+    return not differences and ends == [0, 0], "; ".join(differences + said + [f"{len(a)} observations, {errors} of them errors"])
 
 
 def machine_code(path):

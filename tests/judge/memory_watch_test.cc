@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
+#include "worker/judge/problem_error.h"
+
 namespace grove::judge {
 namespace {
 
@@ -72,6 +74,17 @@ TEST_CASE("Where nothing is watched, a full device is the candidate's doing, and
   CHECK(watch.Filled());
   device.others = 100 * kGiB;
   CHECK_NOTHROW(watch.Look("check"));
+}
+
+TEST_CASE("Want of memory is known by the words of whoever had none", "[memory_watch]") {
+  CHECK(TellsOfMemory(std::runtime_error("CUDA out of memory. Tried to allocate 2.00 GiB")));
+  CHECK(
+      TellsOfMemory(std::runtime_error("[enforce fail at alloc_cpu.cpp:66] . DefaultCPUAllocator: can't allocate "
+                                       "memory: you tried to allocate 8589934592 bytes.")));
+  CHECK(TellsOfMemory(std::bad_alloc()));
+  CHECK(TellsOfMemory(ProblemError("p.py: forward failed", "MemoryError: Unable to allocate 8.00 GiB")));
+  CHECK(TellsOfMemory(std::runtime_error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")));
+  CHECK(!TellsOfMemory(ProblemError("p.py: forward failed", "an illegal memory access was encountered")));
 }
 
 TEST_CASE("A problem that finds no memory does not fit, or others hold too much", "[memory_watch]") {

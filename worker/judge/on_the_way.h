@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "worker/judge/reference.h"
@@ -13,14 +14,16 @@ namespace grove::judge {
 
 // Of what one operation gives.
 struct OnTheWay {
+  std::string name;     // the operation
+  bool coarse = false;  // this or something before it was of a half type
   at::Tensor some;  // [n] float64: its elements at places that a seed decides; undefined where they could not be had
   double least = 0, greatest = 0;  // of all its elements
   std::int64_t place = 0;          // of the greatest
 };
 
 // Of the fractions that each operation gives, in the order of a run; `some` are those at the same places in every run
-// of the same operations. Attention is taken apart into its operations. Empty where the operations are too many. Throws
-// what the program throws.
+// of the same operations. The first 1,024 results. Throws what the program throws, and a std::runtime_error that tells
+// of memory where there was none to look.
 std::vector<OnTheWay> SomeOnTheWay(Reference& reference, const std::vector<Leaf>& leaves, Mode mode,
                                    std::uint64_t seed);
 

@@ -8,27 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "worker/judge/compare.h"
+#include "worker/judge/problem_error.h"
 
 namespace grove::judge {
-
-// The problem is at fault: what, where and what to do about it; the detail is a traceback or compiler text.
-class __attribute__((visibility("default"))) ProblemError : public std::runtime_error {
- public:
-  explicit ProblemError(const std::string& message, std::string detail_text = "")
-      : std::runtime_error(message), detail(std::move(detail_text)) {}
-  std::string detail;
-};
-
-// Whether an error says that there was no memory, in torch's words or the driver's.
-inline bool TellsOfMemory(const std::exception& error) {
-  const std::string text = error.what();
-  return text.find("out of memory") != std::string::npos || text.find("not enough memory") != std::string::npos;
-}
 
 // One tensor, or one Python number, among the flattened inputs.
 struct Leaf {

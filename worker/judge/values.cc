@@ -163,8 +163,8 @@ void Values::Learn(const std::vector<Leaf>& one, const std::vector<Leaf>& two) {
     if (problem_.tells_where) return *problem_.tells_where;
     bool elements = true, slices = true;
     const bool tells =
-        SameForVaried(one) || FewMatter(one, &elements) || SlicesIdle(one, &slices) || IdleInside(one, two, &slices);
-    if (tells || (elements && slices)) problem_.tells_where = tells;
+        SameForVaried(one) || FewMatter(one, &elements) || SlicesIdle(one, &slices) || IdleInside(one, two);
+    if (tells || (elements && slices && problem_.idle_inside)) problem_.tells_where = tells;
     return tells;
   };
   // (Where draws are always the same, another one would be no newer.)
@@ -362,30 +362,34 @@ bool Values::SlicesIdle(const std::vector<Leaf>& drawn, bool* whole) {
 
 // Whether most of what the program makes on its way has no part in the results (units that a rectifier takes off before
 // a product, weights of a softmax over parameters), though all inputs have: who has seen a draw knows which.
-bool Values::IdleInside(const std::vector<Leaf>& drawn, const std::vector<Leaf>& other, bool* whole) {
-  constexpr double kMostSecondsEach = 0.5;
-  if (!Varies()) return false;
-  try {
+bool Values::IdleInside(const std::vector<Leaf>& drawn, const std::vector<Leaf>& other) {
+  if (problem_.idle_inside) return *problem_.idle_inside;
+  constexpr double kMostSecondsEach = 0.5, kMostSecondsLooking = 2;
+  const auto look = [&] {
+    if (!Varies()) return false;
     bool half = false;
     for (const at::Tensor& result : OutputsOf(drawn)) half = half || IsHalf(result.scalar_type());
     const bool wide = half && problem_.double_seconds >= 0;  // the spacing of half types alone lets values stay
     if ((wide ? problem_.double_seconds : problem_.reference_seconds) > kMostSecondsEach) return false;
-    const Mode mode = wide ? Mode::kDouble : Mode::kEager;
     const std::uint64_t seed = random_.Next() >> 1;
     const auto run = [&](const std::vector<Leaf>& from) {
       StoreVaried(0, from);
-      return SomeOnTheWay(*problem_.reference, leaves_[0], mode, seed);
+      return SomeOnTheWay(*problem_.reference, leaves_[0], wide ? Mode::kDouble : Mode::kEager, seed);
     };
+    const auto begin = Clock::now();
+    std::vector<OnTheWay> first = run(drawn);
+    if (Since(begin) > kMostSecondsLooking) return false;
     // What the outputs' rule does not see may be left out.
     constexpr double kHalfNothing = 0x1p-12, kNothing = 0x1p-20;
-    return MostIdle({run(drawn), run(drawn), run(other), run(other)}, half ? kHalfNothing : kNothing);
+    return MostIdle({std::move(first), run(drawn), run(other), run(other)}, half ? kHalfNothing : kNothing);
+  };
+  try {
+    problem_.idle_inside = look();
   } catch (const ProblemError& error) {  // it does not bear such values: nothing is known
-    *whole = *whole && !TellsOfMemory(error);
-    return false;
+    if (!TellsOfMemory(error)) problem_.idle_inside = false;
   } catch (const std::exception&) {  // no room now
-    *whole = false;
-    return false;
   }
+  return problem_.idle_inside.value_or(false);
 }
 
 // Whether the results of two sets of one draw are as close to each other as some times what the rule allows: sums of

@@ -60,7 +60,7 @@ class Values {
   // `whole`: made false where there was no time or memory to look at all.
   bool FewMatter(const std::vector<Leaf>& drawn, bool* whole);
   bool SlicesIdle(const std::vector<Leaf>& drawn, bool* whole);
-  bool IdleInside(const std::vector<Leaf>& drawn, const std::vector<Leaf>& other, bool* whole);
+  bool IdleInside(const std::vector<Leaf>& drawn, const std::vector<Leaf>& other);
   bool AveragesOut(const std::vector<Leaf>& drawn);
   bool ManyTerms() const;
   bool Wide() const { return always_ || wide_ || ManyTerms(); }  // factors: where narrow ones say too little
