@@ -115,7 +115,7 @@ FILE* f = fopen("SEEN", "a"); fputs("sum\\n", f); fclose(f);""".replace("n_in", 
 
     def remembers(self, problem, factor):
         seen = os.path.join(self.folder.name, "remembered")
-        result = self.native(problem, self.REMEMBERS.replace("SEEN", seen).replace("FACTOR", factor), self.COUNTED, whole=True)["result"]
+        result = self.native(problem, self.REMEMBERS.replace("SEEN", seen).replace("FACTOR", factor), self.COUNTED, whole=True, wrote=seen)["result"]
         with open(seen, encoding="utf-8") as file:
             calls = file.read().split()
         os.remove(seen)
@@ -150,7 +150,7 @@ static void Meet(const float* x, long size) {
         problem = model("        return " + forward, self.SLOW_DRAW + inputs)
         seen = os.path.join(self.folder.name, "met")
         source = self.MEETS.replace("SEEN", seen) + judge_test.kernel("Meet(x, 64 * 256); " + body)
-        result = self.native(problem, source, self.COUNTED, whole=True)["result"]
+        result = self.native(problem, source, self.COUNTED, whole=True, wrote=seen)["result"]
         self.agrees(result)
         with open(seen, encoding="utf-8") as file:
             calls = file.read().split()

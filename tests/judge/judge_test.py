@@ -95,19 +95,22 @@ class Tests:
             assert oldest.close() == 0
         return kept
 
-    def native(self, problem, body, options=QUICK, whole=False, format="PROBLEM_FORMAT_KERNELBENCH"):
+    def native(self, problem, body, options=QUICK, whole=False, format="PROBLEM_FORMAT_KERNELBENCH", wrote=None):
         self.count += 1
         program = build_cpp(body if whole else kernel(body), self.include, self.folder.name, f"k{self.count}")
-        return self.evaluated(self.judge(problem, format)[0], program=program, options=options)
+        return self.evaluated(self.judge(problem, format)[0], wrote, program=program, options=options)
 
     def new(self, problem, old="", new="", options=QUICK):
         return self.evaluated(self.judge(problem)[0], source=problem.replace("Model(", "ModelNew(").replace(old, new) if old else
                               problem.replace("Model(", "ModelNew("), options=options)
 
     @staticmethod
-    def evaluated(judge, **asked):
-        """The answer; on a machine so busy that a time is not to be had, that of a second or third try."""
+    def evaluated(judge, wrote=None, **asked):
+        """The answer; on a machine so busy that a time is not to be had, that of a second or third try. `wrote`: a file that the candidate writes, of which
+        only what it wrote in that try is left."""
         for _ in range(3):
+            if wrote is not None and os.path.exists(wrote):
+                os.remove(wrote)
             answer = judge.evaluate(**asked)
             reason = answer.get("result", {}).get("reason", "")
             if "valid pairs of samples" not in reason and "ask again" not in reason:
