@@ -30,7 +30,7 @@ RatioEstimate Measure(const Machine& machine, double ratio, std::mt19937_64* ran
     reference.push_back(100e-6 * ratio * std::exp(error));
     candidate.push_back(100e-6);
   }
-  return EstimateRatio(reference, candidate, 4, (*random)());
+  return EstimateRatio(reference, candidate, kBlock, (*random)());
 }
 
 double Coverage(const Machine& machine, int runs) {

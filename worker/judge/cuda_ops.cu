@@ -16,7 +16,6 @@
 #include "common/wire/spin.h"
 #include "worker/judge/awake.h"
 #include "worker/judge/device_ops.h"
-#include "worker/judge/philox.h"
 
 namespace grove::judge {
 
@@ -200,39 +199,6 @@ __global__ void ReadThrough(const uint4* at, std::size_t words, unsigned int* si
   if (sum == 0x5A17C0DEu) atomicOr(sink, 0u);  // changes nothing, and keeps the reads
 }
 
-__device__ double Times(double value, float factor) { return value * static_cast<double>(factor); }
-__device__ float Times(float value, float factor) { return value * factor; }
-__device__ __half Times(__half value, float factor) { return __float2half_rn(__half2float(value) * factor); }
-__device__ __nv_bfloat16 Times(__nv_bfloat16 value, float factor) {
-  return __float2bfloat16_rn(__bfloat162float(value) * factor);
-}
-__device__ float2 Times(float2 value, float factor) { return make_float2(value.x * factor, value.y * factor); }
-__device__ double2 Times(double2 value, float factor) {
-  return make_double2(value.x * static_cast<double>(factor), value.y * static_cast<double>(factor));
-}
-
-// A factor of 1 - k / 2^24 with k from 1 to 2^19: no smaller than 31/32, below 1.
-template <typename T>
-__global__ void VaryElements(T* to, const T* from, std::size_t elements, std::uint64_t seed) {
-  const std::size_t stride = 4 * static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t i = 4 * (static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x); i < elements;
-       i += stride) {
-    const PhiloxNumbers random = Philox(seed, i / 4);
-    T values[4];
-    if (i + 4 <= elements) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) values[k] = from[i + k];
-    } else {
-      for (std::size_t k = 0; i + k < elements; ++k) values[k] = from[i + k];
-    }
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (i + k >= elements) break;
-      to[i + k] = Times(values[k], 1.0f - static_cast<float>((random.words[k] >> 13) + 1) * 0x1p-24f);
-    }
-  }
-}
-
 __global__ void Empty() {}
 
 // Keeps the stream busy while the host prepares what is timed: the clock then starts with the work already queued, and
@@ -340,30 +306,6 @@ class CudaOps : public DeviceOps {
     for (std::size_t i = 0; i < sizeof whole.bytes; ++i) whole.bytes[i] = pattern[i % element_bytes];
     FillPattern<<<Blocks(bytes), 256>>>(static_cast<unsigned char*>(to), whole, bytes);
     Check(cudaGetLastError(), "filling device memory");
-  }
-  bool Vary(void* to, const void* from, const wire::DType& type, std::size_t elements, std::uint64_t seed) override {
-    const int blocks = Blocks(elements * type.bytes()), bits = type.bits;
-    const auto launch = [&](auto* element) {
-      using T = std::remove_pointer_t<decltype(element)>;
-      VaryElements<<<blocks, 256>>>(static_cast<T*>(to), static_cast<const T*>(from), elements, seed);
-    };
-    if (type.kind == wire::DTypeKind::kBfloat) {
-      launch(static_cast<__nv_bfloat16*>(nullptr));
-    } else if (type.kind == wire::DTypeKind::kComplex && bits == 64) {
-      launch(static_cast<float2*>(nullptr));
-    } else if (type.kind == wire::DTypeKind::kComplex && bits == 128) {
-      launch(static_cast<double2*>(nullptr));
-    } else if (type.kind == wire::DTypeKind::kFloat && bits == 16) {
-      launch(static_cast<__half*>(nullptr));
-    } else if (type.kind == wire::DTypeKind::kFloat && bits == 32) {
-      launch(static_cast<float*>(nullptr));
-    } else if (type.kind == wire::DTypeKind::kFloat && bits == 64) {
-      launch(static_cast<double*>(nullptr));
-    } else {
-      return false;
-    }
-    Check(cudaGetLastError(), "varying inputs on the device");
-    return true;
   }
   void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) override {
     FindDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b),

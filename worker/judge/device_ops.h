@@ -50,11 +50,6 @@ class DeviceOps {
   virtual void FromHost(void* to, const void* from, std::size_t bytes) = 0;  // waits
   // Writes `element_bytes` (1 to 16) of `pattern` over and over; queued.
   virtual void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) = 0;
-  // to[i] = from[i] * f(i) for elements of a floating-point or complex type, f(i) being drawn from [31/32, 1) by `seed`
-  // for each; queued. False where this device leaves it to its caller.
-  virtual bool Vary(void*, const void*, const wire::DType&, std::size_t /*elements*/, std::uint64_t /*seed*/) {
-    return false;
-  }
   // Looks for bytes that differ between two pieces of device memory; queued. Differed tells whether any comparison
   // since the last Differed found some; waits.
   virtual void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) = 0;

@@ -34,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 // Parameters of more bytes stay as built: they are kept twice while they are varied.
 constexpr std::int64_t kMostVaried = std::int64_t{512} << 20;
+constexpr double kDrawing = 0.25;  // of run_wall_seconds, for drawing the values of timed runs
 // Of watching whose work it is: seconds and runs at least, seconds at most; where nothing was timed, also seconds,
 // calls and bytes of results of a run.
 constexpr double kWatch = 0.6, kWatchMost = 6, kWatchRun = 20e-3, kWatchCalls = 1000;
@@ -199,9 +200,10 @@ class Evaluator {
                            : TimedSlots(ops_, problem_, settings_, LayoutOf(leaves).bytes, LayoutOf(outputs).bytes);
         arena_.Add(timed_slots_, 0, leaves, outputs);
         if (opponent_ != nullptr) opponent_->arena().Add(timed_slots_, 0, leaves, outputs);
-        if (!settings_.skip_timing) values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_);
-        if (values_ != nullptr) values_->Allow(Allowed(outputs));
-        if (values_ != nullptr && RuleIsCoarse(outputs)) values_->DrawAlways();
+        if (!settings_.skip_timing) {
+          values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_,
+                                             kDrawing * settings_.run_wall);
+        }
         check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits_);
         if (varied_.reference != nullptr) check_->ParametersVaried();
       } else {
@@ -242,37 +244,6 @@ class Evaluator {
     throw ProblemError(
         "get_inputs() gives tensors of other sizes than when the problem was loaded, so a candidate cannot be given "
         "memory for them; make their shapes the same each time");
-  }
-
-  // Whether what was seen of an earlier draw, times the mean of the factors (Values), may be within what the rule
-  // allows: over the terms of a sum they average out.
-  bool RuleIsCoarse(const std::vector<at::Tensor>& outputs) const {
-    constexpr double kSpread = 1.0 / 32 / 3.46;  // of a factor: uniform in [31/32, 1)
-    constexpr double kTimes = 4;                 // what the rule allows, at least
-    if (problem_.reduction < 2) return false;
-    double allowed = settings_.reduced;
-    if (settings_.rule && settings_.rule->mode == RuleMode::kAbsoluteRelative) {
-      allowed = std::max(allowed, settings_.rule->atol + settings_.rule->rtol);
-    }
-    for (const at::Tensor& output : outputs) {
-      if (output.scalar_type() == at::kBFloat16) allowed = std::max(allowed, 0x1p-8);
-      if (output.scalar_type() == at::kHalf) allowed = std::max(allowed, 0x1p-11);
-    }
-    return kSpread / std::sqrt(problem_.reduction) <= kTimes * allowed;
-  }
-
-  // The rms error that the rule allows of each output, of its rms, about.
-  std::vector<double> Allowed(const std::vector<at::Tensor>& outputs) const {
-    std::vector<double> allowed;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const wire::DType type = wire::FindDType(ShortType(outputs[i].scalar_type())).value();
-      double most = ConstantsFor(type).rounding + WorkError(type, problem_.ReductionOf(i), Rule{});
-      if (settings_.rule && settings_.rule->mode == RuleMode::kAbsoluteRelative) {
-        most = std::max(most, settings_.rule->atol + settings_.rule->rtol);
-      }
-      allowed.push_back(std::max(most, settings_.reduced));
-    }
-    return allowed;
   }
 
   std::vector<at::Tensor> OutputsOf(const std::vector<Leaf>& leaves) {

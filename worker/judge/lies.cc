@@ -73,7 +73,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
   for (int attempt = 0; attempt < (unsure ? kAttemptsUnsure : kAttempts); ++attempt) {
     std::vector<double> singles, walls;
     waits.clear();
-    for (int i = 0; i < 9 && (i < 3 || (i * span < settings_.max_time && values_.drawing() == 0)); ++i) {
+    for (int i = 0; i < 9 && (i < 3 || i * (span + values_.draw_seconds()) < settings_.max_time); ++i) {
       TimeWithWait(timed_.Pick(1), &waits);
       walls.push_back(candidate_.reply().wall - asking);
       singles.push_back(candidate_.reply().claims[0]);

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "worker/judge/exactness.h"
@@ -33,12 +32,10 @@ struct LoadedProblem {
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
-  std::optional<bool> tells_where;  // who has seen one draw knows where to look in others (Values); once known
-  std::optional<bool> idle_inside;  // of that what is made on the way says (Values); once known
-  double reference_seconds = 0;     // one warm eager call
-  double draw_seconds = 0;          // one draw of the inputs
-  double double_seconds = -1;       // one float64 evaluation; negative = not to be had
-  std::size_t bytes = 0;            // of inputs, parameters and outputs together
+  double reference_seconds = 0;  // one warm eager call
+  double draw_seconds = 0;       // one draw of the inputs
+  double double_seconds = -1;    // one float64 evaluation; negative = not to be had
+  std::size_t bytes = 0;         // of inputs, parameters and outputs together
 };
 
 }  // namespace grove::judge

@@ -18,7 +18,6 @@ namespace grove::judge {
 
 class Check;
 
-inline constexpr int kBlock = 2;           // pairs that share the machine's mood
 inline constexpr std::size_t kShorts = 5;  // runs of half as many calls at least, for a slope
 
 // Of the candidate, whoever it is compared with.

@@ -30,6 +30,7 @@ constexpr double kLongest = 20;  // times max_time, for min_samples
 constexpr double kLeft = 0.2;    // of run_wall, when sampling ends whatever it has
 // Calls by themselves, and seconds for all of them: of what each takes besides, most is the work that covers it.
 constexpr double kAloneLeast = 3, kAloneCalls = 48, kAloneMost = 50e-3, kAloneEach = 200e-6;
+constexpr double kAloneDrawing = 0.1;  // seconds of drawing for them
 constexpr std::chrono::milliseconds kCoolDown{500};
 constexpr std::size_t kMostStates = 10000;  // of one series: a message has room for 16 MiB
 
@@ -156,7 +157,7 @@ void Timing::WarmUp(Series* series) {
       series->side().Collect({0});
     }
     const double call = std::max(least, 1e-7);
-    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::llround(span_ / call)), 1, Most());
+    series->calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::llround(span_ / call)), 1, slots_);
     if (series->reference != nullptr) LearnFirst(series);
   } catch (const ProblemError&) {
     throw;
@@ -231,8 +232,8 @@ double Timing::ProbeCandidate() {
     values_.Refill(sets);  // what it has seen a moment ago says nothing of its speed
     const double run = timed_.Candidate(sets).seconds,
                  seconds = std::max(run - candidate_.Asking(Median(runs_.empty), 0, run), 1e-7);
-    if (count == Most() || seconds >= span_ / 4) return seconds / static_cast<double>(count);
-    count = std::min(count * 8, Most());
+    if (count == slots_ || seconds >= span_ / 4) return seconds / static_cast<double>(count);
+    count = std::min(count * 8, slots_);
   }
 }
 
@@ -262,8 +263,7 @@ void Timing::Run() {
   }
   ShareProcessor();
   const double call = ProbeCandidate();
-  runs_.calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span_ / call)), 1, Most());
-  for (Series& entry : series_) entry.calls = std::min(entry.calls, Most());  // drawing was not known to be long
+  runs_.calls = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(span_ / call)), 1, slots_);
   candidate_.AskLike(runs_.calls);
   runs_.empty.clear();
   for (Series& entry : series_) {
@@ -357,8 +357,8 @@ double Timing::MeasureAlone() {
   if (!(call > 0) || call > kAloneMost) return 0;
   const double fit = std::clamp(kAloneMost / (call + kAloneEach), kAloneLeast, kAloneCalls);
   // As in other runs that are made besides: few draws, where these take long.
-  const double wanted = values_.drawing() > 0 ? kAloneLeast : fit;
-  const std::size_t calls = std::min(static_cast<std::size_t>(wanted), Most());
+  const double drawn = std::max(kAloneLeast, kAloneDrawing / std::max(problem_.draw_seconds, 1e-9));
+  const std::size_t calls = std::min(static_cast<std::size_t>(std::min(fit, drawn)), slots_);
   const Sets sets = timed_.Pick(calls);
   values_.Refill(sets);
   // Nobody is to run into a limit for it, and what is measured stands whatever the machine does now. Who crashes has
@@ -376,9 +376,9 @@ double Timing::MeasureAlone() {
 // A candidate that was slow while it was probed would get short runs, beside which asking is long. True when everything
 // begins anew.
 bool Timing::Longer() {
-  if (runs_.runs.empty() || runs_.calls >= Most()) return false;
+  if (runs_.runs.empty() || runs_.calls >= slots_) return false;
   if (Median(runs_.runs) - candidate_.Asking(Median(runs_.empty), 0, Median(runs_.runs)) >= span_ / 2) return false;
-  runs_.calls = std::min(2 * runs_.calls, Most());
+  runs_.calls = std::min(2 * runs_.calls, slots_);
   candidate_.AskLike(runs_.calls);
   BeginAnew();
   return true;

@@ -57,7 +57,6 @@ class Timing {
   void SetBetween(std::function<void()> between) { between_ = std::move(between); }
 
  private:
-  std::size_t Most() const { return std::min(slots_, values_.most_sets()); }  // calls of one run
   void Between(const std::function<void()>& work);
   void MeasureAsking(int count);
   void WarmUp(Series* series);

@@ -1,7 +1,9 @@
 """The judge's side of a KernelBench problem; executed inside grove-judge, which calls these functions."""
 
 import base64
+import functools
 import importlib.util
+import inspect
 import os
 import pickle
 import random
@@ -87,6 +89,7 @@ class Runner:
         self.compiled = None
         self.built_state = None
         self.draw_on_device = cuda
+        self.drawn_on_device = False  # once
         label = f"{name or 'problem'}.py"
         try:
             code = compile(source, label, "exec")
@@ -229,27 +232,30 @@ class Runner:
         except Exception:
             return ""
 
+    @functools.cached_property
     def argument_names(self):
         try:
-            import inspect
-
             return [p.name for p in inspect.signature(self.model.forward).parameters.values()]
         except (TypeError, ValueError):
             return []
 
     def draw(self, seed):
-        """A fresh draw: (leaves, names). The structure is the same each time."""
-        self._seed(seed)
+        """A fresh draw: (leaves, names). The structure is the same each time. Without a seed: by the generators as they are."""
+        if seed is not None:
+            self._seed(seed)
 
         def call():
             if self.draw_on_device:
-                state = torch.get_rng_state()
+                state = None if self.drawn_on_device else torch.get_rng_state()
                 try:
                     with torch.device(self.device):
-                        return self.module.get_inputs()
+                        inputs = self.module.get_inputs()
+                    self.drawn_on_device = True
+                    return inputs
                 except Exception:
                     self.draw_on_device = False  # made on the CPU and copied from now on
-                    torch.set_rng_state(state)
+                    if state is not None:
+                        torch.set_rng_state(state)
             return self.module.get_inputs()
 
         inputs = self._guard("get_inputs()", call)
@@ -259,7 +265,7 @@ class Runner:
             raise ProblemFailure(f"{self.label}: get_inputs() returns {type(inputs).__name__}; it must return a list", "")
         leaves, names = [], []
         self.made_strides = []
-        argument_names = self.argument_names()
+        argument_names = self.argument_names
         self.structure = [
             self._tree(value, argument_names[i] if i < len(argument_names) else f"input{i}", leaves, names)
             for i, value in enumerate(inputs)
