@@ -29,7 +29,7 @@ class Device : public DeviceOps {
   void Fill(void*, const unsigned char*, std::size_t, std::size_t) override {}
   void Compare(const void*, const void*, std::size_t, const Spoiled&) override {}
   bool Differed() override { return false; }
-  void Spoil(void*, std::size_t, std::size_t) override {}
+  void Spoil(void*, std::size_t, const Spoiled&) override {}
   void Synchronize() override {}
   void Rest(int) override {}
   void EmptyRun() override {}

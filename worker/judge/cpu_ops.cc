@@ -138,20 +138,24 @@ class CpuOps : public DeviceOps {
     }
     std::size_t at = 0;
     while (at < bytes && !differed_) {
-      const std::size_t in_step = (spoiled.phase + at) % spoiled.step;
-      if (in_step < kSpoilBytes) {
-        at += kSpoilBytes - in_step;
-        continue;
-      }
-      const std::size_t part = std::min(spoiled.step - in_step, bytes - at);
-      differed_ = std::memcmp(x + at, y + at, part) != 0;
+      const std::size_t block = (spoiled.phase + at) / spoiled.step, within = (spoiled.phase + at) % spoiled.step;
+      const std::size_t chosen = SpoiledAt(spoiled.key, spoiled.step, block);
+      // The first bytes, what lies before the chosen ones, these, and what lies behind them.
+      std::size_t until = spoiled.step;
+      for (const std::size_t end : {chosen + kSpoilBytes, chosen, kSpoilBytes}) until = within < end ? end : until;
+      const std::size_t part = std::min(until - within, bytes - at);
+      differed_ = !LeftOut(spoiled, at) && std::memcmp(x + at, y + at, part) != 0;
       at += part;
     }
   }
   bool Differed() override { return std::exchange(differed_, false); }
-  void Spoil(void* at, std::size_t bytes, std::size_t step) override {
+  void Spoil(void* at, std::size_t bytes, const Spoiled& spoiled) override {
     char* out = static_cast<char*>(at);
-    for (std::size_t i = 0; i < bytes; i += step) std::memset(out + i, 0xFF, std::min(kSpoilBytes, bytes - i));
+    for (std::size_t i = 0; i < bytes; i += spoiled.step) {
+      std::memset(out + i, 0xFF, std::min(kSpoilBytes, bytes - i));
+      const std::size_t chosen = i + SpoiledAt(spoiled.key, spoiled.step, i / spoiled.step);
+      if (chosen < bytes) std::memset(out + chosen, 0xFF, std::min(kSpoilBytes, bytes - chosen));
+    }
   }
   void Synchronize() override {}
   void Rest(int) override {

@@ -160,31 +160,32 @@ __global__ void CopyWords(unsigned char* to, const unsigned char* from, const st
   }
 }
 
-// Words of 16 bytes; the first of every `step` bytes (a power of two) is left out (step 0: none), counted from `phase`
-// before `a`.
-__global__ void FindDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, std::size_t step,
-                              std::size_t phase, unsigned int* different) {
+// Words of 16 bytes, and what is left of them.
+__global__ void FindDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, Spoiled spoiled,
+                              unsigned int* different) {
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) & 15) == 0;
   const std::size_t words = aligned ? bytes / 16 : 0, stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   bool found = false;
   for (std::size_t i = first; i < words; i += stride) {
-    if (step != 0 && ((phase + 16 * i) & (step - 1)) < kSpoilBytes) continue;
     const uint4 x = reinterpret_cast<const uint4*>(a)[i], y = reinterpret_cast<const uint4*>(b)[i];
-    found = found || x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w;
+    const bool same = x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w;
+    found = found || (!same && !LeftOut(spoiled, 16 * i));
   }
   for (std::size_t i = words * 16 + first; i < bytes; i += stride) {
-    if (step != 0 && ((phase + i) & (step - 1)) < kSpoilBytes) continue;
-    found = found || a[i] != b[i];
+    found = found || (a[i] != b[i] && !LeftOut(spoiled, i));
   }
   if (found) atomicOr(different, 1u);
 }
 
-__global__ void SpoilWords(unsigned char* at, std::size_t bytes, std::size_t step) {
-  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+__global__ void SpoilWords(unsigned char* at, std::size_t bytes, Spoiled spoiled) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x, step = spoiled.step;
+  const uint4 ones = make_uint4(~0u, ~0u, ~0u, ~0u);
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i * step + 16 <= bytes;
        i += stride) {
-    *reinterpret_cast<uint4*>(at + i * step) = make_uint4(~0u, ~0u, ~0u, ~0u);
+    *reinterpret_cast<uint4*>(at + i * step) = ones;
+    const std::size_t chosen = i * step + SpoiledAt(spoiled.key, step, i);
+    if (chosen + 16 <= bytes) *reinterpret_cast<uint4*>(at + chosen) = ones;
   }
 }
 
@@ -309,7 +310,7 @@ class CudaOps : public DeviceOps {
   }
   void Compare(const void* a, const void* b, std::size_t bytes, const Spoiled& spoiled) override {
     FindDifferent<<<Blocks(bytes), 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b),
-                                          bytes, spoiled.step, spoiled.phase, flag_);
+                                          bytes, spoiled, flag_);
     Check(cudaGetLastError(), "comparing device memory");
   }
   bool Differed() override {
@@ -318,8 +319,8 @@ class CudaOps : public DeviceOps {
     if (different != 0) Check(cudaMemsetAsync(flag_, 0, sizeof different, nullptr), "cudaMemset");
     return different != 0;
   }
-  void Spoil(void* at, std::size_t bytes, std::size_t step) override {
-    SpoilWords<<<Blocks(bytes / step * 16), 256>>>(static_cast<unsigned char*>(at), bytes, step);
+  void Spoil(void* at, std::size_t bytes, const Spoiled& spoiled) override {
+    SpoilWords<<<Blocks(bytes / spoiled.step * 16), 256>>>(static_cast<unsigned char*>(at), bytes, spoiled);
     Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/wire/dtype.h"
+#include "worker/judge/spoiled.h"
 
 namespace grove::judge {
 
@@ -24,13 +25,6 @@ class SharedBlock {
   virtual std::size_t bytes() const = 0;
   virtual int fd() const = 0;  // owned by the block
 };
-
-// Bytes that a comparison leaves out: the first kSpoilBytes of every `step` bytes, a power of two, `phase` being where
-// the compared piece begins. A step of 0 leaves out nothing.
-struct Spoiled {
-  std::size_t step = 0, phase = 0;
-};
-inline constexpr std::size_t kSpoilBytes = 16;
 
 class DeviceOps {
  public:
@@ -58,8 +52,9 @@ class DeviceOps {
     Compare(a, b, bytes, {});
     return !Differed();
   }
-  // Writes ones (NaN as a float, -1 as an integer) over the first kSpoilBytes of every `step` bytes; queued.
-  virtual void Spoil(void* at, std::size_t bytes, std::size_t step) = 0;
+  // Writes ones (NaN as a float, -1 as an integer) over what a comparison with `spoiled` leaves out; queued. Its phase
+  // is 0.
+  virtual void Spoil(void* at, std::size_t bytes, const Spoiled& spoiled) = 0;
   virtual void Synchronize() = 0;
   // A pause before a timed run, after which asking costs the same however long nothing was asked: on a CPU the
   // processors are kept awake, on a GPU's host the one where who is asked next stood last (negative = not known), until

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -39,6 +40,7 @@ constexpr double kDrawing = 0.25;  // of run_wall_seconds, for drawing the value
 // calls and bytes of results of a run.
 constexpr double kWatch = 0.6, kWatchMost = 6, kWatchRun = 20e-3, kWatchCalls = 1000;
 constexpr int kWatchRuns = 30;
+constexpr double kMostUnseen = 0.2;  // of a run, behind its answer
 constexpr std::size_t kWatchBytes = std::size_t{64} << 20;
 
 // The order of things.
@@ -97,6 +99,7 @@ class Evaluator {
         StageDone("time");
       }
       if (settings_.watch) {
+        MustBeSeen();
         LetWatch();
         StageDone("work");
       }
@@ -201,8 +204,8 @@ class Evaluator {
         arena_.Add(timed_slots_, 0, leaves, outputs);
         if (opponent_ != nullptr) opponent_->arena().Add(timed_slots_, 0, leaves, outputs);
         if (!settings_.skip_timing) {
-          values_ = std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_,
-                                             kDrawing * settings_.run_wall);
+          values_ =
+              std::make_unique<Values>(problem_, ops_, random_, leaves, timed_slots_, kDrawing * settings_.run_wall);
         }
         check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits_);
         if (varied_.reference != nullptr) check_->ParametersVaried();
@@ -277,6 +280,18 @@ class Evaluator {
     }
     ~Varied() { Restore(); }  // a judge that cannot restore them is of no use: it ends
   };
+
+  // Whose work it is is looked for in what runs until the answer.
+  void MustBeSeen() const {
+    const double late = timing_ != nullptr ? timing_->LateShare() : 0;
+    if (late <= kMostUnseen) return;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "whose work it is cannot be told: %.0f %% of the time of its runs passes behind their answers, where "
+                  "results should only be copied",
+                  100 * late);
+    throw Verdict{"VERDICT_UNMEASURABLE", text, {}};
+  }
 
   // Runs calls for a while, so that the worker can see from outside in whose code they spend their time
   // (worker/pipeline/work_watch.h). After timing, and in runs like those that were timed: nobody knows when timing

@@ -202,13 +202,22 @@ class Checker {
       Find("fixed-inputs", true, "get_inputs() gives the same values on every call, whatever the seed",
            "draw them (torch.rand, torch.randn), so that no kernel can know the result");
     } else if (!repeats) {
-      Find("unseeded-inputs", false, "get_inputs() gives other values when it is called again with the same seed",
-           "draw them with torch's own generator; a result cannot be repeated otherwise");
+      Find("unseeded-inputs", true,
+           "get_inputs() gives other values when it is called again with the same seed: they come from a generator of "
+           "its own, and whoever has the problem may know them beforehand",
+           "draw them with torch's own generator (torch.rand, torch.randn)");
     }
     for (std::size_t i = 0; i < first_.leaves.size(); ++i) {
       const Leaf& leaf = first_.leaves[i];
       if (leaf.scalar || leaf.tensor.numel() < 2) continue;
       const at::Tensor flat = leaf.tensor.reshape({-1});
+      const at::Tensor& other = second_.leaves[i].tensor;
+      if (!alike && Same(leaf.tensor, other) && Same(leaf.tensor, third[i].tensor)) {
+        Find("fixed-input", false, "input " + leaf.name + " is the same on every call",
+             "draw it, unless it is a mask or a table; timed runs multiply the elements of a fixed input of fractions "
+             "by "
+             "factors");
+      }
       if (leaf.tensor.eq(flat[0]).all().item<bool>()) {
         Find("constant-input", false, "all elements of input " + leaf.name + " are alike",
              "draw them, or leave the input out");

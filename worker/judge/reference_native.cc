@@ -295,6 +295,7 @@ class NativeReference : public Reference {
   std::vector<Leaf> Draw(std::uint64_t seed) override {
     // Shape sets take turns: the first is what is timed, and the caller asks for the others by NextShapes.
     auto generator = at::detail::createCPUGenerator(seed);
+    drawn_ = 0;
     std::vector<Leaf> leaves;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const InputSpec& spec = inputs_[i];
@@ -529,7 +530,7 @@ class NativeReference : public Reference {
   std::vector<std::map<std::string, std::vector<std::int64_t>>> shape_sets_;
   std::vector<bool> held_out_;  // for each of them
   std::size_t selected_ = 0;
-  mutable std::uint64_t drawn_ = 0;
+  mutable std::uint64_t drawn_ = 0;  // tensors of the latest seed
   Rule rule_;
   std::shared_ptr<torch::jit::CompilationUnit> unit_;
   torch::jit::Function* function_ = nullptr;

@@ -34,6 +34,12 @@ std::vector<std::pair<std::size_t, std::size_t>> Gaps(const Layout& layout) {
 // Tensors begin at multiples of kAlignment, so that small steps meet the first word of each.
 std::size_t SpoilStep(std::size_t bytes) { return bytes <= (std::size_t{1} << 20) ? kAlignment : 4096; }
 
+// Of its inputs, from the first place on.
+Spoiled SpoiledOf(const Slot& slot) {
+  if (!slot.spoiled) return {};
+  return {SpoilStep(slot.in.bytes - slot.in.places[0].offset), 0, slot.spoil_key};
+}
+
 json Tensor(std::size_t region, const Place& place) {
   json tensor{{"region", region}, {"offset", place.offset}, {"dtype", place.type.name}, {"shape", place.shape}};
   if (!place.strides.empty()) tensor["strides"] = place.strides;
@@ -236,19 +242,20 @@ void Arena::Poison(Slot* slot) {
 void Arena::Spoil(Slot* slot) {
   if (slot->in.places.empty()) return;
   const std::size_t begin = slot->in.places[0].offset, bytes = slot->in.bytes - begin;
-  ops_.Spoil(slot->inputs->data() + begin, bytes, SpoilStep(bytes));
   slot->spoiled = true;
+  slot->spoil_key = random_.Next();
+  ops_.Spoil(slot->inputs->data() + begin, bytes, SpoiledOf(*slot));
 }
 
 // The room around every tensor must hold what was put there.
 bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled& spoiled) {
   if (layout.places.empty()) return true;
+  const std::size_t first = layout.places[0].offset;
   for (const auto& [begin, end] : Gaps(layout)) {
     std::vector<char> bytes(end - begin);
     ops_.ToHost(bytes.data(), block->data() + begin, bytes.size());
     for (std::size_t at = 0; at < bytes.size(); ++at) {
-      const bool may_be_spoiled = spoiled.step != 0 && begin + at >= spoiled.phase;
-      if (may_be_spoiled && (begin + at - spoiled.phase) % spoiled.step < kSpoilBytes) continue;
+      if (begin + at >= first && LeftOut(spoiled, begin + at - first)) continue;
       if (static_cast<unsigned char>(bytes[at]) != kGuard[(begin + at) % sizeof kGuard]) return false;
     }
   }
@@ -258,16 +265,16 @@ bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled
 bool Arena::InputsIntact(Slot* slot) {
   if (slot->in.places.empty()) return true;
   const std::size_t first = slot->in.places[0].offset;
-  const std::size_t step = slot->spoiled ? SpoilStep(slot->in.bytes - first) : 0;
+  Spoiled spoiled = SpoiledOf(*slot);
   std::size_t next = 0;
   for (const Leaf& leaf : slot->leaves) {
     if (leaf.scalar) continue;
     const Place& place = slot->in.places[next++];
     if (place.bytes == 0) continue;
-    ops_.Compare(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes,
-                 {step, place.offset - first});
+    spoiled.phase = place.offset - first;
+    ops_.Compare(slot->inputs->data() + place.offset, leaf.tensor.data_ptr(), place.bytes, spoiled);
   }
-  return !ops_.Differed() && GuardsIntact(slot->inputs.get(), slot->in, {step, first});
+  return !ops_.Differed() && GuardsIntact(slot->inputs.get(), slot->in, SpoiledOf(*slot));
 }
 
 bool Arena::InputsIntact(const std::vector<std::size_t>& slots, const char* pristine) {
@@ -275,7 +282,7 @@ bool Arena::InputsIntact(const std::vector<std::size_t>& slots, const char* pris
     const Slot& slot = *slots_[index];
     if (slot.in.places.empty()) continue;
     const std::size_t first = slot.in.places[0].offset, bytes = slot.in.bytes - first;
-    ops_.Compare(slot.inputs->data() + first, pristine + first, bytes, {slot.spoiled ? SpoilStep(bytes) : 0, 0});
+    ops_.Compare(slot.inputs->data() + first, pristine + first, bytes, SpoiledOf(slot));
   }
   return !ops_.Differed();
 }

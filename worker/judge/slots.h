@@ -50,8 +50,9 @@ struct Slot {
   std::vector<Leaf> leaves;  // pristine: what the inputs must still hold after a run
   // Throws ProblemError unless the reference's outputs are of the shapes and types that this slot has room for.
   void MustFit(const std::vector<at::Tensor>& expected) const;
-  bool spoiled = false;  // the inputs were spoiled after the run
-  bool waiting = false;  // for Hand
+  bool spoiled = false;         // the inputs were spoiled after the run
+  std::uint64_t spoil_key = 0;  // where
+  bool waiting = false;         // for Hand
   std::size_t out_region = 0;
   std::uint32_t poison = 0;  // of the outputs, the latest
   // Whether NaN in output i, which the reference may have there too, is what stood there before the run. `got`: a copy.
@@ -83,8 +84,9 @@ class Arena {
   // judge's own copy of the whole piece of memory. False when there were none.
   bool Hand(const std::vector<std::size_t>& slots, const char* pristine);
   void Poison(Slot* slot);
-  // After a run: takes the inputs away, so that nothing can be computed from them any more. A word in every 256 bytes
-  // (4 KiB where a slot is large) becomes NaN or -1, the first of every tensor among them where that is affordable.
+  // After a run: takes the inputs away, so that nothing can be computed from them any more. Two words in every 256
+  // bytes (4 KiB where a slot is large) become NaN or -1: the first, which is that of every tensor where that is
+  // affordable, and one in a secret place, so that nobody can keep just what will be missing.
   void Spoil(Slot* slot);
 
   bool InputsIntact(Slot* slot);  // and the room behind them; but for what Spoil wrote

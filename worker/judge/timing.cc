@@ -81,6 +81,11 @@ Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings&
   }
 }
 
+double Timing::LateShare() const {
+  return runs_.runs.empty() ? 0
+                            : Median(runs_.runs_late) / std::max(Median(runs_.runs) + Median(runs_.runs_late), 1e-9);
+}
+
 double Timing::RunUntimed() {
   const Sets sets = timed_.Pick(runs_.calls);
   values_.Refill(sets);
@@ -330,6 +335,7 @@ void Timing::Run() {
                               .cuda = ops_.cuda(),
                               .held = candidate_.conversation().can_hold(),
                               .repeated = values_.repeated(),
+                              .known_draws = values_.known_draws(),
                               .host_paced = common_.has_value(),
                               .flush_bytes = ops_.flush_bytes(),
                               .slots = slots_,

@@ -51,6 +51,8 @@ class Timing {
   void Run();
   const nlohmann::json& report() const { return timing_; }                       // TimingReport; null before
   std::string Reason() const { return TimingReason(timing_, check_.trials()); }  // one line, of a report
+  // What of a run is done behind its answer, as a share of it.
+  double LateShare() const;
   // Has the candidate run once more as it is run for time, on new values. Seconds.
   double RunUntimed();
   // Called between timed pairs, at moments that nobody can know; its time is not sampling's.

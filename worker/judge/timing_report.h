@@ -21,8 +21,9 @@ struct TimingFacts {
   double asking;                               // of the candidate's runs
   double sampling;                             // since the first pair
   const std::map<std::string, int>& discards;  // pairs, by the reason
-  bool cuda, held, repeated;                   // the candidate stands between runs; some values came more than once
-  bool host_paced;                             // both sides ran on one processor of the host, in turns
+  bool cuda, held;                             // the candidate stands between runs
+  bool repeated, known_draws;  // Values: some came more than once; some do not come from the judge's seeds
+  bool host_paced;             // both sides ran on one processor of the host, in turns
   std::size_t flush_bytes, slots;
   int outputs_verified, outputs_timed, reruns;
 };
