@@ -14,7 +14,7 @@
 namespace grove::measure {
 
 // Where a device was never calibrated. Twice and more of what calibrations found on quiet machines
-// (docs/results/gpu-h200.md; a CPU shares its caches and clocks with whatever else runs), so that a machine
+// (docs/results/gpu-h200-history.md; a CPU shares its caches and clocks with whatever else runs), so that a machine
 // that nobody looked at claims too little and not too much.
 inline constexpr double kDefaultResolutionCuda = 0.03;
 inline constexpr double kDefaultResolutionCpu = 0.10;

@@ -12,7 +12,7 @@
 namespace grove::worker {
 
 // Eight of each kernel. With 27 planted ones they fit into the time below where one takes 6 s (4.3 s on an H200:
-// docs/results/gpu-h200.md).
+// docs/results/gpu-h200-history.md).
 inline constexpr int kCalibrationRuns = 40;
 inline constexpr absl::Duration kCalibrationTime = absl::Seconds(420);
 inline constexpr double kPlantedSlowdown = 0.02;
