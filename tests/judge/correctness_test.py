@@ -181,7 +181,7 @@ for (int r = 0; r < 64; ++r) { float t[64] = {}; double s = 0; for (int k = 0; k
 
     def test_draws_that_take_too_long_come_back_and_the_result_says_so(self):
         problem = model("        return a[0] * 2", "time.sleep(0.05) or [torch.randn(64, 256)]", extra="import time")
-        options = dict(self.TIMED, min_samples=24, limits={"run_wall_seconds": 6})
+        options = dict(self.TIMED, limits={"run_wall_seconds": 8})
         result = self.native(problem, "for (long i = 0; i < n; ++i) y[i] = 2 * x[i];", options)["result"]
         self.agrees(result)
         assert "came more than once" in result["timing"]["method"], result["timing"]
@@ -191,12 +191,14 @@ for (int r = 0; r < 64; ++r) { float t[64] = {}; double s = 0; for (int k = 0; k
         for inputs, extra, known in (("[torch.randn(64, 300, generator=generator)]", own, True),
                                      ("[torch.manual_seed(3), torch.randn(64, 300)][1:]", "", True),
                                      ("[torch.manual_seed(3), torch.randn(64, 300).masked_fill(torch.eye(64, 300) > 0, torch.nan)][1:]", "", True),
+                                     ("[torch.randn(64, 300), torch.manual_seed(3), torch.randn(64, 300)][::2]", "", True),
                                      ("[torch.randn(64, 300)]", "", False),
+                                     ("[(torch.rand(64, 300) > 0.1).float()]", "", False),
+                                     ("[torch.rand(64, 300).clamp(max=0.2)]", "", False),
                                      ("[torch.randn(64, 300), (torch.arange(300) % 3 == 0).float()]", "", False)):
             result = self.new(model("        return torch.nan_to_num(a[0]) * 2", inputs, extra=extra), options=self.TIMED)["result"]
             self.agrees(result)
-            if "timing" in result:
-                assert ("not of the judge's choice" in result["timing"]["method"]) == known, (inputs, result["timing"]["method"])
+            assert ("not all of the judge's choice" in result["timing"]["method"]) == known, (inputs, result["timing"]["method"])
 
     def test_a_few_outliers_come_whatever_the_strides(self):
         # A sample of 512 values does not show three that are a thousand times as large.

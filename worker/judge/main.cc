@@ -382,7 +382,7 @@ class Judge {
       ops_->Synchronize();
       problem_.draw_seconds = since();
       for (int again = 1; again < kReferenceRuns && problem_.draw_seconds < kMostReferenceSeconds; ++again) {
-        reference.DrawNext();
+        reference.Draw(SecretSeed());
         ops_->Synchronize();
         problem_.draw_seconds = std::min(problem_.draw_seconds, since());
       }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "worker/judge/exactness.h"
+#include "worker/judge/manners.h"
 #include "worker/judge/rare.h"
 #include "worker/judge/reference.h"
 
@@ -15,14 +16,6 @@ namespace grove::judge {
 
 // Below this, giving cached device memory back costs more than it is worth.
 inline constexpr std::size_t kLargeBytes = std::size_t{1} << 30;
-
-// Of an input.
-struct Manner {
-  bool varied = false;             // its elements may get factors
-  bool symmetric = false;          // those of both sides the same ones
-  bool drawn = false;              // its values come from the seed of the draw, most of them
-  std::size_t same_as = SIZE_MAX;  // it is equal to this earlier one
-};
 
 struct LoadedProblem {
   std::unique_ptr<Reference> reference;
@@ -42,13 +35,11 @@ struct LoadedProblem {
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
-  // What may be done with the values of each input (Values), once it is known, and whether all come from the seeds.
-  std::vector<Manner> manners;
-  std::optional<bool> known_draws;
-  double reference_seconds = 0;  // one warm eager call
-  double draw_seconds = 0;       // one draw of the inputs
-  double double_seconds = -1;    // one float64 evaluation; negative = not to be had
-  std::size_t bytes = 0;         // of inputs, parameters and outputs together
+  std::optional<Manners> manners;  // once they are known
+  double reference_seconds = 0;    // one warm eager call
+  double draw_seconds = 0;         // one draw of the inputs
+  double double_seconds = -1;      // one float64 evaluation; negative = not to be had
+  std::size_t bytes = 0;           // of inputs, parameters and outputs together
 };
 
 }  // namespace grove::judge

@@ -13,7 +13,6 @@
 
 #include "worker/judge/compare.h"
 #include "worker/judge/problem_error.h"
-#include "worker/judge/random.h"
 
 namespace grove::judge {
 
@@ -58,8 +57,6 @@ class Reference {
   virtual void KeepStrides(bool) {}
   // A fresh draw of the inputs, in the selected shapes. Throws ProblemError.
   virtual std::vector<Leaf> Draw(std::uint64_t seed) = 0;
-  // Another one, as soon as can be after a Draw: where seeding takes long, by the generators as they are.
-  virtual std::vector<Leaf> DrawNext() { return Draw(SecretSeed()); }
   // How the leaves stand in forward's arguments: a list of trees {"list":[..]}, {"tuple":[..]}, {"dict":[[key,..]..]},
   // {"value":constant} or the leaf's number. Known after the first Draw.
   virtual nlohmann::json Structure() const = 0;

@@ -20,7 +20,6 @@ constexpr double kMorePractice = 2.5;                 // where runs are longer
 constexpr int kLeastPractice = 16;
 constexpr double kShare = 0.25, kLongerShare = 0.4;  // of the free memory, for what a run of a candidate holds
 constexpr std::size_t kMaxCalls = 1024;
-constexpr double kMostDrawing = 0.2;  // seconds that drawing the values of a run may take
 constexpr std::size_t kMaxBytesCuda = std::size_t{16} << 30, kMaxBytesCpu = std::size_t{64} << 20;
 // Nothing is faster: bytes per second, seconds per call, and times the reference's speed.
 constexpr double kMaxBandwidthCuda = 8e12, kMaxBandwidthCpu = 100e9, kLeastCuda = 1.5e-6, kLeastCpu = 0.2e-6;
@@ -47,7 +46,6 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
     // All inputs and outputs of a run are to stay in the cache.
     wanted = std::min(wanted, static_cast<double>(ops.cache_bytes()) / 2 / std::max(bytes, 1.0));
   }
-  wanted = std::min(wanted, kMostDrawing / std::max(problem.draw_seconds, 1e-9));
   // A second one, so that runs of one call and of two can be told apart, where it fits.
   return static_cast<std::size_t>(std::max(wanted, free >= 2 * held ? 2.0 : 1.0));
 }

@@ -87,15 +87,14 @@ json ReportTiming(const TimingFacts& facts) {
     reasons.push_back({{"reason", reason}, {"count", count}});
   }
   const bool warm = settings.Warm();
-  std::string method =
-      "duet, runs of " + std::to_string(runs.calls) + (runs.calls == 1 ? " call" : " calls") +
-      " on the judge's clock, " + (warm ? "warm" : "cold") + (facts.cuda ? " L2" : " cache") +
-      (facts.held ? ", the candidate held between them" : "") +
-      (facts.host_paced ? ", both sides on one processor of the host in turns" : "") +
-      (facts.repeated ? ", on values some of which came more than once" : "") +
-      (facts.known_draws ? ", on values that are not of the judge's choice (get_inputs() seeds itself, "
-                           "draws them otherwise, or draws nothing)"
-                         : "");
+  std::string method = "duet, runs of " + std::to_string(runs.calls) + (runs.calls == 1 ? " call" : " calls") +
+                       " on the judge's clock, " + (warm ? "warm" : "cold") + (facts.cuda ? " L2" : " cache") +
+                       (facts.held ? ", the candidate held between them" : "") +
+                       (facts.host_paced ? ", both sides on one processor of the host in turns" : "") +
+                       (facts.repeated ? ", on values some of which came more than once" : "") +
+                       (facts.known_draws ? ", on values that are not all of the judge's choice (an input is the same "
+                                            "on every call, or not drawn by torch's own generator)"
+                                          : "");
   if (runs.apart > 0) {
     char text[160];
     std::snprintf(text, sizeof text, ", a call by itself taking %.3g s more than one of them, which counts for each",

@@ -3,12 +3,13 @@
 // that the reference, which runs on them, reads what the candidate reads.
 #pragma once
 
-#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 
 #include <memory>
 #include <vector>
 
 #include "worker/judge/device_ops.h"
+#include "worker/judge/manners.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/slots.h"
@@ -22,22 +23,21 @@ class Values {
          double most_drawing);
 
   // New values in these sets, queued on the device: each is a draw that nobody has seen, from the judge's secret seeds.
-  // Of an input whose values do not come from these (it is the same in all draws, or other values come of the same
-  // seed: get_inputs() has a generator of its own), and of a draw that comes again because drawing has taken
-  // `most_drawing`, each floating-point element is multiplied by a secret factor of its own in [1/2, 1): nothing that
-  // was computed before is right for it, nor becomes so by one multiplication, and ranges such as [0, 1], signs, zeros,
-  // symmetry and equal inputs are kept. Inputs that have a meaning which factors would destroy (KeepsMeaning) stay as
-  // drawn.
+  // Where a run's draws would take too long, those that do not fit are made of the others in it, and where all of them
+  // have taken `most_drawing`, earlier draws come again: with each floating-point element multiplied by a secret factor
+  // of its own in [1/2, 1]. So is an input whose values do not come from the seeds (manners.h), in every set. Nothing
+  // that was computed before is right for that, nor becomes so by one multiplication, and ranges such as [0, 1], signs,
+  // zeros, symmetry and equal inputs are kept. Inputs that have a meaning which factors would destroy (KeepsMeaning)
+  // stay as drawn.
   void Refill(const std::vector<std::size_t>& sets);
 
   double draw_seconds() const { return problem_.draw_seconds; }  // of one set, at best
   // Seconds spent on draws that take long, which are not the candidate's.
   double drawing() const { return drawing_; }
-  // Draws came back: drawing takes too long for this problem.
+  // Draws came more than once: drawing takes too long for this problem.
   bool repeated() const { return repeated_; }
-  // Some values that change results do not come from the judge's seeds: whoever has the problem may know them, but for
-  // factors.
-  bool known_draws() const { return problem_.known_draws.value_or(false); }
+  // Some values may be known to whoever has the problem (Manners::known), or nobody could look.
+  bool known_draws() const { return manners_.known; }
 
   const std::vector<Leaf>& leaves(std::size_t set) const { return leaves_[set]; }  // tensors over the memory below
   const char* data() const { return block_->data(); }
@@ -45,9 +45,9 @@ class Values {
   std::size_t stride() const { return stride_; }
 
  private:
-  void LearnManners();
+  void Learn();
   void Store(std::size_t set, const std::vector<Leaf>& drawn, bool vary);
-  at::Tensor Factors(at::ScalarType type, at::IntArrayRef shape);
+  void Multiply(const at::Tensor& to, bool symmetric);
   std::vector<Leaf> Draw();
 
   LoadedProblem& problem_;
@@ -56,10 +56,10 @@ class Values {
   std::size_t stride_;
   std::unique_ptr<SharedBlock> block_;
   std::vector<std::vector<Leaf>> leaves_;
+  Manners manners_;
   bool repeated_ = false;
   double most_drawing_, drawing_ = 0;
   std::vector<std::vector<Leaf>> pool_;  // draws that come again
-  at::Generator generator_;              // of factors: get_inputs() may know what torch's own gives
 };
 
 }  // namespace grove::judge

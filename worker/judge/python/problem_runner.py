@@ -166,9 +166,7 @@ class Runner:
 
     def _seed(self, seed):
         random.seed(seed)
-        torch.manual_seed(seed)
-        if self.cuda:
-            torch.cuda.manual_seed_all(seed)
+        torch.manual_seed(seed)  # on every device
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(seed & 0xFFFFFFFF)
 
@@ -240,22 +238,21 @@ class Runner:
             return []
 
     def draw(self, seed):
-        """A fresh draw: (leaves, names). The structure is the same each time. Without a seed: by the generators as they are."""
-        if seed is not None:
-            self._seed(seed)
+        """A fresh draw: (leaves, names). The structure is the same each time."""
+        self._seed(seed)
 
         def call():
             if self.draw_on_device:
-                state = None if self.drawn_on_device else torch.get_rng_state()
                 try:
                     with torch.device(self.device):
                         inputs = self.module.get_inputs()
                     self.drawn_on_device = True
                     return inputs
                 except Exception:
+                    if self.drawn_on_device:
+                        raise
                     self.draw_on_device = False  # made on the CPU and copied from now on
-                    if state is not None:
-                        torch.set_rng_state(state)
+                    self._seed(seed)
             return self.module.get_inputs()
 
         inputs = self._guard("get_inputs()", call)

@@ -162,10 +162,40 @@ class PythonReference : public Reference {
   }
 
   std::vector<Leaf> Draw(std::uint64_t seed) override {
-    return Drawn(Checked(PyObject_CallMethod(runner_.get(), "draw", "K", static_cast<unsigned long long>(seed))));
-  }
-  std::vector<Leaf> DrawNext() override {
-    return Drawn(Checked(PyObject_CallMethod(runner_.get(), "draw", "O", Py_None)));
+    Object drawn = Checked(PyObject_CallMethod(runner_.get(), "draw", "K", static_cast<unsigned long long>(seed)));
+    PyObject* list = PyTuple_GetItem(drawn.get(), 0);
+    PyObject* names = PyTuple_GetItem(drawn.get(), 1);
+    const Object made = Checked(PyObject_GetAttrString(runner_.get(), "made_strides"));
+    std::vector<Leaf> leaves;
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      PyObject* item = PyList_GetItem(list, i);
+      Leaf leaf;
+      leaf.name = Text(PyList_GetItem(names, i));
+      if (PyObject* strides = PyList_GetItem(made.get(), i); PyTuple_Check(strides)) {
+        for (Py_ssize_t d = 0; d < PyTuple_Size(strides); ++d) {
+          leaf.made_strides.push_back(PyLong_AsLongLong(PyTuple_GetItem(strides, d)));
+        }
+      }
+      if (PyBool_Check(item)) {
+        leaf.scalar = true;
+        leaf.dtype = "bool";
+        leaf.integer = item == Py_True ? 1 : 0;
+      } else if (PyLong_Check(item)) {
+        leaf.scalar = true;
+        leaf.dtype = "int64";
+        leaf.integer = PyLong_AsLongLong(item);
+      } else if (PyFloat_Check(item)) {
+        leaf.scalar = true;
+        leaf.dtype = "float64";
+        leaf.number = PyFloat_AsDouble(item);
+      } else {
+        leaf.tensor = THPVariable_Unpack(item);
+        leaf.dtype = ShortType(leaf.tensor.scalar_type());
+      }
+      leaves.push_back(std::move(leaf));
+    }
+    structure_ = ToJson(Checked(PyObject_GetAttrString(runner_.get(), "structure")).get());
+    return leaves;
   }
 
   nlohmann::json Structure() const override { return structure_; }
@@ -220,43 +250,6 @@ class PythonReference : public Reference {
   void EndTrace() override { Checked(PyObject_CallMethod(runner_.get(), "end_trace", nullptr)); }
 
  private:
-  // What the runner's draw() gave.
-  std::vector<Leaf> Drawn(const Object& drawn) {
-    PyObject* list = PyTuple_GetItem(drawn.get(), 0);
-    PyObject* names = PyTuple_GetItem(drawn.get(), 1);
-    const Object made = Checked(PyObject_GetAttrString(runner_.get(), "made_strides"));
-    std::vector<Leaf> leaves;
-    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
-      PyObject* item = PyList_GetItem(list, i);
-      Leaf leaf;
-      leaf.name = Text(PyList_GetItem(names, i));
-      if (PyObject* strides = PyList_GetItem(made.get(), i); PyTuple_Check(strides)) {
-        for (Py_ssize_t d = 0; d < PyTuple_Size(strides); ++d) {
-          leaf.made_strides.push_back(PyLong_AsLongLong(PyTuple_GetItem(strides, d)));
-        }
-      }
-      if (PyBool_Check(item)) {
-        leaf.scalar = true;
-        leaf.dtype = "bool";
-        leaf.integer = item == Py_True ? 1 : 0;
-      } else if (PyLong_Check(item)) {
-        leaf.scalar = true;
-        leaf.dtype = "int64";
-        leaf.integer = PyLong_AsLongLong(item);
-      } else if (PyFloat_Check(item)) {
-        leaf.scalar = true;
-        leaf.dtype = "float64";
-        leaf.number = PyFloat_AsDouble(item);
-      } else {
-        leaf.tensor = THPVariable_Unpack(item);
-        leaf.dtype = ShortType(leaf.tensor.scalar_type());
-      }
-      leaves.push_back(std::move(leaf));
-    }
-    structure_ = ToJson(Checked(PyObject_GetAttrString(runner_.get(), "structure")).get());
-    return leaves;
-  }
-
   Object runner_;
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
   std::string init_;
