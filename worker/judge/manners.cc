@@ -60,8 +60,7 @@ void MustBeLike(const std::vector<Leaf>& leaves, const std::vector<Leaf>& drawn)
   if (like) return;
   throw ProblemError(
       "get_inputs() gives tensors of other sizes or types on each call, so a candidate cannot be given memory for "
-      "them; "
-      "make them the same each time");
+      "them; make them the same each time");
 }
 
 Manners LearnManners(Reference& reference, const std::vector<Leaf>& leaves) {
