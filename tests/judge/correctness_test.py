@@ -420,7 +420,9 @@ for (int i = 0; i < 64; ++i) for (int j = 0; j < 48; ++j) { float t = 0, u = 0; 
 
     def test_outputs_whose_shape_depends_on_values_are_the_problems_fault(self):
         for source in (model("        return a[0][a[0] > 0]", "[torch.randn(100, 100)]"),
-                       model("        return torch.nonzero(a[0] > 0)", "[torch.randn(100, 100)]")):
+                       model("        return torch.nonzero(a[0] > 0)", "[torch.randn(100, 100)]"),
+                       # Of few elements two draws often select as many.
+                       model("        return a[0][a[0] > 0]", "[torch.randn(48)]")):
             assert "varying-output-shapes" in self.findings(source)
             judge = Judge(self.libexec, python=self.python)
             assert judge.load(source)["type"] == "loaded"

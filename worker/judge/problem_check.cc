@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -77,12 +78,17 @@ class Checker {
     const std::uint64_t seed = SecretSeed();
     first_ = Once(reference_.Draw(seed), true);
     second_ = Once(reference_.Draw(SecretSeed()), false);
-    others_.push_back(second_.outputs);
-    // Few elements may be near those of another draw by chance.
+    Another(second_.outputs);
+    // Few elements may be near those of another draw by chance, and as many elements may be selected of two draws.
     constexpr std::int64_t kFew = 64;
     constexpr int kDraws = 4;
-    for (int draw = 1; draw < kDraws && HasFewerThan(kFew); ++draw) {
-      others_.push_back(Once(reference_.Draw(SecretSeed()), false).outputs);
+    constexpr double kShapesSeconds = 1;
+    const auto started = std::chrono::steady_clock::now();
+    const auto in_time = [&started] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() < kShapesSeconds;
+    };
+    for (int draw = 1; draw < kDraws && (HasFewerThan(kFew) || in_time()); ++draw) {
+      Another(Once(reference_.Draw(SecretSeed()), false).outputs);
       for (at::Tensor& output : others_.back()) {
         if (output.numel() >= kFew) output = at::Tensor();  // large ones need no more, and memory is short
       }
@@ -105,6 +111,17 @@ class Checker {
  private:
   void Find(const char* id, bool serious, const std::string& what, const std::string& remedy) {
     findings_.push_back({{"id", id}, {"serious", serious}, {"what", what}, {"remedy", remedy}});
+  }
+
+  // Outputs of another draw than the first.
+  void Another(std::vector<at::Tensor> outputs) {
+    for (std::size_t i = 0; i < first_.outputs.size(); ++i) {
+      if (i >= outputs.size() || outputs[i].sizes() != first_.outputs[i].sizes() ||
+          outputs[i].scalar_type() != first_.outputs[i].scalar_type()) {
+        varies_.insert(i);
+      }
+    }
+    others_.push_back(std::move(outputs));
   }
 
   std::vector<at::Tensor> Call(const std::vector<Leaf>& leaves, Mode mode) {
@@ -335,8 +352,7 @@ class Checker {
   void Output(std::size_t i) {
     const at::Tensor& output = first_.outputs[i];
     const std::string name = Name(i);
-    if (i >= second_.outputs.size() || second_.outputs[i].sizes() != output.sizes() ||
-        second_.outputs[i].scalar_type() != output.scalar_type()) {
+    if (varies_.count(i) != 0) {
       Find("varying-output-shapes", true, "the shape or type of " + name + " depends on the inputs' values",
            "give an output of one shape (a mask or a count instead of the elements that it selects)");
       return;
@@ -617,6 +633,7 @@ class Checker {
   const json& description_;
   Random secret_;
   struct Run first_, second_;
+  std::set<std::size_t> varies_;                 // the outputs whose shape or type another draw has changed
   std::vector<std::vector<at::Tensor>> others_;  // of second_; those with few elements of more draws
   std::set<std::size_t> random_;                 // outputs that differ from run to run
   bool moves_ = false;                           // whether any output changes from draw to draw
