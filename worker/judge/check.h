@@ -42,12 +42,14 @@ class Check {
   // whether elements were let through that are beyond the limit (Comparison::excused).
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               const std::vector<Leaf>& leaves, int trial);
-  // The same; where `expected` was not evaluated in float64 and for nudged inputs, what is known of rounding is of
-  // another draw, and condemns nobody: this draw's own evaluations, of `leaves`, are made then and decide. True, too,
-  // where they did. `timed`: what this draw shows of rounding is kept for no other, and one that rounding decides
-  // passes.
+  // The same, and nobody is condemned by one nudge, or by what is known of rounding from another draw: what is WRONG by
+  // `expected` is judged once more by evaluations of this draw, of `leaves`, in float64 and for several nudges. True,
+  // too, where these let it pass. `timed`: what this draw shows of rounding is kept for no other, one that rounding decides
+  // passes, and so does one in many that is off by a little more than it may be (kSeldom).
   bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                     const Expected& expected, const std::vector<Leaf>& leaves, int trial, bool timed);
+
+  void CountTimed(std::size_t outputs) { timed_ += outputs; }  // that are compared, by whatever means
 
   // One more of each that Run found to be of use, in random order (the leaning one first where sums are long), for a
   // slot of shape set 0: who counts calls knows when the check is over. Nothing where there is none left.
@@ -78,6 +80,8 @@ class Check {
 
  private:
   std::vector<double> MeanJumps(const Expected& expected, bool given);
+  // Of a draw that was found WRONG by `expected`: what several nudges show, or nothing where there can be none.
+  std::optional<Expected> Better(const Expected& expected, const std::vector<Leaf>& leaves, std::size_t shape_set);
   // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN as drawn.
   template <typename Work>
   void OnOthers(Distribution distribution, const Work& work);
@@ -91,6 +95,9 @@ class Check {
   // One draw (SCALED: up to two) on values that the problem does not give. Throws the Verdict.
   void Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
            Random* random);
+  // VerifyFairly of values that the problem does not give.
+  void VerifyOther(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
+                   const Expected& expected, const std::vector<Leaf>& leaves);
   // Of a crash it says on which values.
   Reply RunThere(Conversation* conversation, std::size_t index);
 
@@ -117,6 +124,7 @@ class Check {
   std::vector<Jumps> jumps_;
   std::vector<double> drawn_jumps_;  // of each output: the sum of Expected::jumps over the draws of GIVEN
   int draws_ = 0;
+  std::size_t timed_ = 0, beyond_ = 0;  // timed outputs that were compared, and those that were off by a little more
   std::vector<double> first_claims_;
 };
 

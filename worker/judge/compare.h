@@ -45,6 +45,8 @@ struct Rule {
   // Scaled: every sum has one term (one_term.h). Nothing is added up, so that a half type is not off by much more than
   // its own rounding.
   bool one_term = false;
+  // Scaled: errors may be so many times as large as they may be otherwise. For what is asked of one output among many.
+  double times = 1;
 };
 
 // The constants of the scaled rule, for one element type.

@@ -159,21 +159,29 @@ void Conversation::Send(const json& body, std::span<const int> fds) {
   ReceiveWithin("nothing", 1.0, "call_wall_seconds", limits_.call_wall);
 }
 
-void Conversation::HoldStill() {
-  if (!hold_ || held_) return;
-  const Held held = MustHold(kSameProcessor);
+void Conversation::HoldStill(const std::function<void()>& meanwhile) {
+  if (!hold_ || held_) {
+    if (meanwhile) meanwhile();
+    return;
+  }
+  const auto begin = Clock::now();
+  const Held held = MustHold(kSameProcessor, meanwhile);
   held_ = true;
   let_go_ = held.let_go;
+  stopping_ = std::max(std::chrono::duration<double>(held.stood - begin).count(), 0.0);
 }
 
-Held Conversation::MustHold(int processor) {
-  const Held held = hold_(true, processor);
+Held Conversation::MustHold(int processor, const std::function<void()>& meanwhile) {
+  const Held held = hold_(true, processor, meanwhile);
   if (held.ok) return held;
   throw Verdict{"VERDICT_UNMEASURABLE", "the candidate could not be stopped while the reference is timed", {}};
 }
 
 void Conversation::LetGo() {
-  if (held_) hold_(false, kSameProcessor);
+  if (held_) {
+    hold_(false, kSameProcessor, nullptr);
+    ++turns_;
+  }
   held_ = false;
 }
 
@@ -250,12 +258,12 @@ Conversation::Span Conversation::Ask(const json& request, std::size_t calls, con
   return span;
 }
 
-double Conversation::Took(const Span& span) {
+double Conversation::Took(const Span& span, const std::function<void()>& meanwhile) {
   stopping_ = 0;
-  if (holding_ && !held_) {
-    const auto begin = Clock::now();
-    HoldStill();
-    stopping_ = Since(begin);
+  if (holding_) {
+    HoldStill(meanwhile);
+  } else if (meanwhile) {
+    meanwhile();
   }
   const auto begin = held_ && let_go_ >= span.begin && let_go_ <= span.end ? let_go_ : span.begin;
   return std::chrono::duration<double>(span.end - begin).count();
@@ -280,9 +288,9 @@ Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t 
   if (like > slots.size()) request["filling"] = Filling(like - slots.size());
   Reply reply;
   const Span span = Ask(request, slots.size(), drained, &body);
-  if (at_once) at_once();
-  reply.wall = Took(span);
+  reply.wall = Took(span, at_once);
   TakeClaims(body, slots.size(), &reply);
+  if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
   return reply;
 }
 

@@ -53,9 +53,9 @@ class Conversation {
   // The same, marked by the candidate for a profiler that watches its process.
   void RunProfiled(const std::vector<std::size_t>& slots);
   // The same, timed. The clock runs from when the candidate is let go (where it is not held, from the request) until
-  // `drained` comes back, which is called at the answer and waits for the device; then, before the candidate is held
-  // again, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python candidate
-  // keeps what forward returned for Store. `like`: the request is as long as that of a run of so many calls, whatever
+  // `drained` comes back, which is called at the answer and waits for the device; then, while the candidate is
+  // being stopped, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python candidate
+  // keeps what forward returned for Store, or says where it lies (Arena::AddAddresses). `like`: the request is as long as that of a run of so many calls, whatever
   // it asks for: an empty run that costs what asking for a full one does.
   Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const std::function<void()>& drained,
                  const std::function<void()>& at_once);
@@ -69,8 +69,8 @@ class Conversation {
   // A native candidate on a GPU runs each of these slots by itself and says how long it took (docs/protocol.md). Its
   // claims: one for each, or one where it does as it does in other runs.
   std::vector<double> RunAlone(const std::vector<std::size_t>& slots);
-  // A Python candidate copies what the last timed run returned for these slots to their outputs, and lets go of the
-  // rest. The reply has `outputs` (of the last slot) and `wall`.
+  // A Python candidate copies what the last timed run returned for these slots to their outputs, and forgets the rest.
+  // The reply has `outputs` (of the last slot) and `wall`.
   Reply Store(const std::vector<std::size_t>& slots);
   void Close();
 
@@ -84,6 +84,9 @@ class Conversation {
   // does.
   bool StandOn(int processor);
   bool can_hold() const { return static_cast<bool>(hold_); }
+  bool held() const { return held_; }
+  // How often it was let go so far.
+  std::uint64_t turns() const { return turns_; }
   // Seconds that it took to stand still after the last timed run. The kernel finishes what a process has asked of it.
   double stopping() const { return stopping_; }
   // The processor on which the candidate answered last, by its own words; -1 where it has not said.
@@ -105,9 +108,9 @@ class Conversation {
   Span Ask(const nlohmann::json& request, std::size_t calls, const std::function<void()>& drained, nlohmann::json* body,
            const char* answer = "done");
   // Seconds of a span in which the candidate was let go, once it is held again where it is to be.
-  double Took(const Span& span);
-  void HoldStill();
-  Held MustHold(int processor);
+  double Took(const Span& span, const std::function<void()>& meanwhile = nullptr);
+  void HoldStill(const std::function<void()>& meanwhile = nullptr);
+  Held MustHold(int processor, const std::function<void()>& meanwhile = nullptr);
   void LetGo();
 
   wire::Channel channel_;
@@ -118,6 +121,7 @@ class Conversation {
   std::string stage_ = "load";
   bool quiet_ = false;
   bool holding_ = false, held_ = false;  // between runs it is held; it stands now
+  std::uint64_t turns_ = 0;
   double stopping_ = 0;
   std::chrono::steady_clock::time_point let_go_;  // the last time, as the worker says
   int processor_ = -1;

@@ -83,7 +83,7 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         FollowInputs(&expected);
         CountJumps(leaves, &expected);
         CountTies(leaves, &expected);
-        if (!expected.nudged.empty()) NudgeMore(leaves, &expected);
+        if (!expected.nudged.empty()) NudgeMore(leaves, kFew, &expected);
       }
     } catch (const std::exception&) {
       expected.high.clear();
@@ -102,12 +102,12 @@ void Expecting::FollowInputs(Expected* expected) const {
   }
 }
 
-// By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large. What
-// jumps is left as the one nudge shows it.
-void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
-  constexpr std::int64_t kFew = 256;
+// By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large, unless
+// a few of them outweigh all others. What jumps is left as the one nudge shows it, and counted over all of them.
+bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Expected* expected) {
   constexpr int kNudges = 12;           // with the first
   constexpr double kMostSeconds = 0.5;  // for all of them
+  const Choosing choosing(chosen_);
   Turns turns(kMostSeconds);
   struct Responses {
     std::size_t output;
@@ -118,22 +118,22 @@ void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
       count += slope.to(at::kDouble);
     }
   };
-  std::vector<Responses> few;
-  for (std::size_t i = 0; i < expected->high.size(); ++i) {
-    const at::Tensor& high = expected->high[i];
-    if (!Fractions(high) || high.is_complex() || high.numel() == 0 || high.numel() > kFew) continue;
-    const at::Tensor values = high.to(at::kDouble);
-    few.push_back(
-        {i, values, kJump * at::sqrt(values.square().mean()), at::zeros_like(values), at::zeros_like(values)});
-    few.back().Add(expected->nudged[i]);
-  }
-  if (few.empty()) return;
+  std::vector<Responses> measured;
+  int nudges = 1;
   try {
-    for (int nudges = 1; nudges < kNudges && turns.Take(problem_.double_seconds); ++nudges) {
+    for (std::size_t i = 0; i < expected->high.size(); ++i) {
+      const at::Tensor& high = expected->high[i];
+      if (!Fractions(high) || high.is_complex() || high.numel() == 0 || high.numel() > most) continue;
+      const at::Tensor values = high.to(at::kDouble);
+      measured.push_back(
+          {i, values, kJump * at::sqrt(values.square().mean()), at::zeros_like(values), at::zeros_like(values)});
+      measured.back().Add(expected->nudged[i]);
+    }
+    for (; !measured.empty() && nudges < kNudges && turns.Take(problem_.double_seconds); ++nudges) {
       const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
       moved->Run();
       const std::vector<at::Tensor> outputs = moved->Outputs();
-      for (Responses& one : few) {
+      for (Responses& one : measured) {
         if (one.output < outputs.size() && outputs[one.output].sizes() == one.high.sizes()) {
           one.Add(outputs[one.output]);
         }
@@ -141,12 +141,20 @@ void Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
     }
   } catch (const std::exception&) {  // no memory for another one: those that there are
   }
-  for (const Responses& one : few) {
-    at::Tensor& nudged = expected->nudged[one.output];
-    const at::Tensor first = (nudged.to(at::kDouble) - one.high).abs();
-    nudged =
-        at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
+  if (nudges == 1) return false;
+  try {
+    for (const Responses& one : measured) {
+      at::Tensor& nudged = expected->nudged[one.output];
+      const at::Tensor first = (nudged.to(at::kDouble) - one.high).abs();
+      nudged =
+          at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
+      if (one.output >= expected->jumps.size()) continue;
+      const double jumped = 1 - one.count.mean().item<double>() / nudges;
+      expected->jumps[one.output] = std::max(expected->jumps[one.output], jumped);
+    }
+  } catch (const std::exception&) {  // no memory: the others stay as the one nudge shows them
   }
+  return true;
 }
 
 // By chance a single number comes out as exact as if it were known, while another order of the same operations is off

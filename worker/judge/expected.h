@@ -54,6 +54,12 @@ class Expecting {
   void Choose(Reached::Order order) { chosen_ = order; }
   Reached::Order chosen() const { return chosen_; }
 
+  // What Compute gave with `nudge` shows the response to one nudge. Of each element, in its place: the root mean square
+  // of the responses to several. False where there were none, for want of time or memory.
+  bool NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
+    return NudgeMore(leaves, kMostElements, expected);
+  }
+
   // Fills in `errors` of what Compute gave with `high`.
   void AddErrors(const std::vector<Leaf>& leaves, Expected* expected);
 
@@ -74,8 +80,9 @@ class Expecting {
   void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
   // Turns outputs of exact types over, those whose exactness is `which`, by nudges of this size.
   void TurnOver(Exactness which, const std::vector<Leaf>& leaves, double nudge, Expected* expected);
-  // Of outputs of few elements: the root mean square of the responses to several nudges in place of the one.
-  void NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
+  static constexpr std::int64_t kFew = 256, kMostElements = std::int64_t{1} << 24;
+  // Of outputs of no more elements than `most`.
+  bool NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Expected* expected);
 
   LoadedProblem& problem_;
   Reference& reference_;

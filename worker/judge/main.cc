@@ -510,22 +510,41 @@ class Judge {
   void EvaluateOne(const json& id, const json& body, std::vector<wire::UniqueFd> fds) {
     if (problem_.reference == nullptr) return Failed(id, "infrastructure", "no problem was loaded", "");
     const bool rival = body.contains("rival");
-    if (fds.size() != (rival ? 2u : 1u)) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
+    // Of those of them whose memory may be read the descriptor for that, behind both.
+    const auto reads = [&body](const char* who) { return body.contains(who) && body.at(who).value("memory", false); };
+    const std::size_t wanted = (rival ? 2u : 1u) + (reads("candidate") ? 1 : 0) + (reads("rival") ? 1 : 0);
+    if (fds.size() != wanted) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
     try {
       const std::string kind = body.at("candidate").value("kind", "native");
       EvaluationSettings settings = ParseSettings(body.value("options", json::object()), kind == "python");
       const bool can_hold = body.value("can_hold", false);
-      if (can_hold) settings.hold = [this, &id](bool held, int on) { return HoldStill(id, "candidate", held, on); };
+      if (can_hold) {
+        settings.hold = [this, &id](bool held, int on, const std::function<void()>& meanwhile) {
+          return HoldStill(id, "candidate", held, on, meanwhile);
+        };
+      }
       if (body.value("can_watch", false)) settings.watch = [this, &id](bool on) { return Watch(id, on); };
       if (rival) {
         settings.rival = true;
         settings.rival_python = body.at("rival").value("kind", "native") == "python";
-        if (can_hold) settings.hold_rival = [this, &id](bool held, int on) { return HoldStill(id, "rival", held, on); };
+        if (can_hold) {
+          settings.hold_rival = [this, &id](bool held, int on, const std::function<void()>& meanwhile) {
+            return HoldStill(id, "rival", held, on, meanwhile);
+          };
+        }
         settings.settle_width = kRivalSettleWidth;
       }
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
         Say({{"type", "progress"}, {"id", id}, {"stage", stage}, {"detail", detail}});
       };
+      if (reads("rival")) {
+        settings.rival_memory = std::make_shared<CandidateMemory>(std::move(fds.back()));
+        fds.pop_back();
+      }
+      if (reads("candidate")) {
+        settings.memory = std::make_shared<CandidateMemory>(std::move(fds.back()));
+        fds.pop_back();
+      }
       std::optional<wire::Channel> other;
       if (rival) other.emplace(std::move(fds[1]));
       EvaluationOutcome outcome =
@@ -574,18 +593,21 @@ class Judge {
   }
 
   // The worker holds or lets go one of the candidates of evaluation `id`. Only holding is answered.
-  Held HoldStill(const json& id, const char* who, bool held, int processor) {
+  Held HoldStill(const json& id, const char* who, bool held, int processor, const std::function<void()>& meanwhile) {
     json request{{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}};
     if (processor != kSameProcessor) request["processor"] = processor;
     Say(request);
+    if (meanwhile) meanwhile();
     if (!held) return {.ok = true};
     auto received = channel_.Receive(std::chrono::seconds(10));
     if (!received.ok() || received.message.body.value("type", "") != "held") {
       throw std::runtime_error("the worker did not hold the candidate: " + received.error);
     }
     const json& body = received.message.body;
-    return {body.value("ok", false), body.value("placed", true),
-            Clock::time_point(std::chrono::nanoseconds(body.value("let_go_ns", std::int64_t{0})))};
+    const auto moment = [&body](const char* name) {
+      return Clock::time_point(std::chrono::nanoseconds(body.value(name, std::int64_t{0})));
+    };
+    return {body.value("ok", false), body.value("placed", true), moment("let_go_ns"), moment("stood_ns")};
   }
 
   // The worker begins to look at what the candidate of evaluation `id` runs, or ends it; then whether it saw enough.

@@ -12,6 +12,7 @@ namespace {
 EvaluationSettings ItsOwn(EvaluationSettings settings) {
   settings.python_candidate = settings.rival_python;
   settings.hold = settings.hold_rival;
+  settings.memory = settings.rival_memory;
   settings.observe = false;  // the work policy is the candidate's
   settings.watch = nullptr;
   return settings;
@@ -37,12 +38,13 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
     arena_.SetParameters(problem_.reference->Parameters());
     check_ = std::make_unique<Check>(problem_, ops_, settings_, high_fits);
     side_ = std::make_unique<CandidateSide>(conversation_, arena_, values, ops_, settings_.python_candidate,
-                                            settings_.Warm());
+                                            settings_.Warm(), settings_.memory);
     nlohmann::json open{{"seed", 42}};
     if (settings_.python_candidate) {
       open["init"] = problem_.reference->InitPickle();
       open["structure"] = problem_.reference->Structure();
     }
+    side_->ShareAddresses(timed_slots);
     arena_.Map(&conversation_);
     progress_("open", "what asking the rival costs");
     side_->LearnAsking(timed_slots, PracticeRuns(ops_, settings_), Between(problem_, ops_));

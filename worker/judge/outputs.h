@@ -49,7 +49,8 @@ class Outputs {
   // The largest that Check passed, too, with those that it excused: a share has a bound. By what was not looked at it
   // would double from run to run.
   std::vector<Off> off_passed_;
-  std::vector<Check::Jumps> jumps_;  // of each output, over all sets
+  std::vector<Check::Jumps> jumps_;       // of each output, over all sets
+  std::vector<std::int64_t> most_jumps_;  // of each output, that were excused in one set
 };
 
 }  // namespace grove::judge

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "worker/judge/candidate_memory.h"
 #include "worker/judge/compare.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/hold.h"
@@ -36,9 +38,11 @@ struct EvaluationSettings {
   double call_wall = 10, run_wall = 120;
   double device_memory = 0;  // bytes that the candidate (with its rival) may hold on a GPU; 0 = any
   Hold hold;                 // empty where it cannot be done
+  std::shared_ptr<const CandidateMemory> memory;  // of a script on a CPU; null where it may not be read
   // Another candidate to be timed against, in a process of its own: BASELINE_RIVAL.
   bool rival = false, rival_python = false;
   Hold hold_rival;
+  std::shared_ptr<const CandidateMemory> rival_memory;
   // Sampling may stop early once every interval is narrower than this share of its ratio. Who wants it finer gets
   // longer runs.
   double settle_width = 0.02;

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
+#include <utility>
 
 #include "worker/judge/statistics.h"
 
@@ -127,6 +129,7 @@ bool ReferenceSide::Aliases(const std::vector<at::Tensor>& outputs) const {
 // ------------------------------------------------------------------------------------------------------- the candidate
 void CandidateSide::Prepare(const std::vector<std::size_t>& sets) {
   ready_seconds_ = 0;
+  Forget();
   for (std::size_t set : sets) {
     Slot& slot = arena_.at(set);
     slot.leaves = values_.leaves(set);
@@ -153,7 +156,12 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
   }
 }
 
+void CandidateSide::Forget() {
+  if (std::exchange(keeps_, false)) conversation_.Store({});
+}
+
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
+  Forget();
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
@@ -164,7 +172,51 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
         for (auto set = sets.rbegin(); set != sets.rend(); ++set) arena_.Spoil(&arena_.at(*set));
         ops_.Synchronize();
       });
+  if (reads_) {
+    ran_ = sets;
+    ran_turn_ = conversation_.turns();
+    keeps_ = !sets.empty();
+    // It says what the last result was where that is not what is wanted.
+    if (keeps_ && reply_.outputs.is_null()) {
+      reply_.outputs = nlohmann::json::array();
+      for (const Place& place : arena_.at(sets.back()).out.places) {
+        reply_.outputs.push_back({{"dtype", place.type.name}, {"shape", place.shape}, {"device", "cpu"}});
+      }
+    }
+  }
   return reply_.wall;
+}
+
+void CandidateSide::ShareAddresses(std::size_t calls) {
+  if (python_ && !ops_.cuda() && memory_ != nullptr && conversation_.can_hold()) arena_.AddAddresses(calls);
+}
+
+void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
+  if (!reads_) return;
+  if (!conversation_.held() || conversation_.turns() != ran_turn_) {
+    throw std::logic_error("results are looked at after their process went on");
+  }
+  for (std::size_t set : sets) {
+    const auto at = std::find(ran_.begin(), ran_.end(), set);
+    if (at == ran_.end()) throw std::logic_error("results are looked at that no run has made");
+    const Slot& slot = arena_.at(set);
+    for (std::size_t output = 0; output < slot.out.places.size(); ++output) {
+      const Place& place = slot.out.places[output];
+      if (place.bytes == 0) continue;
+      memory_->Read(arena_.AddressOf(static_cast<std::size_t>(at - ran_.begin()), output),
+                    slot.outputs->data() + place.offset, place.bytes);
+    }
+  }
+}
+
+bool CandidateSide::CanRead() {
+  if (!arena_.has_addresses()) return false;
+  constexpr float kMade[1] = {1};  // by practice
+  conversation_.Practise(
+      1, 0, [this] { ops_.EmptyRun(); }, {{arena_.address_region(), 0, sizeof kMade}});
+  float read[1] = {};
+  return conversation_.held() &&
+         memory_->Read(arena_.AddressOf(0, 0), reinterpret_cast<char*>(read), sizeof read) && read[0] == kMade[0];
 }
 
 std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets) {
@@ -178,7 +230,7 @@ double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   // What a process asked of the kernel goes on after its answer, until it stands.
   const double late = (ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0) +
                       std::max(0.0, conversation_.stopping() - kMoreStopping * stopping_ - kMoreStoppingOnce);
-  if (!python_) return late;
+  if (!python_ || reads_) return late;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
   return late +
@@ -218,6 +270,7 @@ double HostShare(Reference& reference, DeviceOps& ops, const std::vector<Leaf>& 
 }
 
 double CandidateSide::AskForNothing() {
+  Forget();
   MakeReady({});
   return Run({});
 }
@@ -233,6 +286,7 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
     return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
   };
   conversation_.HoldBetweenRuns(true);
+  reads_ = CanRead();
   practise(kFew);  // pages its code and memory in
   for (int i = 0; i < times; ++i) {
     between();
@@ -244,7 +298,7 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   stopping_ = Median(stopping);
   empty_before_ = Median(empty);
   asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
-  if (python_) LearnStoring(between);
+  if (python_ && !reads_) LearnStoring(between);
   if (ops_.cuda()) LearnHanding();
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "worker/judge/candidate_memory.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/device_ops.h"
 #include "worker/judge/problem.h"
@@ -103,15 +105,32 @@ class ReferenceSide : public Side {
 // run: work that it left on a GPU, waiting for them, goes on while its process stands still.
 class CandidateSide : public Side {
  public:
-  CandidateSide(Conversation& conversation, Arena& arena, Values& values, DeviceOps& ops, bool python, bool warm)
-      : Side(ops, warm), conversation_(conversation), arena_(arena), values_(values), python_(python) {}
+  // `memory`: of a script on a CPU, where it may be read; null otherwise.
+  CandidateSide(Conversation& conversation, Arena& arena, Values& values, DeviceOps& ops, bool python, bool warm,
+                std::shared_ptr<const CandidateMemory> memory)
+      : Side(ops, warm),
+        conversation_(conversation),
+        arena_(arena),
+        values_(values),
+        python_(python),
+        memory_(std::move(memory)) {}
   void Prepare(const std::vector<std::size_t>& sets) override;
   double Run(const std::vector<std::size_t>& sets) override;
   // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
   // claims that each took. Seconds. Its outputs are nobody's.
   std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
-  // A Python candidate copies its outputs now. May take no longer for it than such copies take, nor its inputs longer.
+  // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than such
+  // copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
+  // Outputs of sets of the last run, before they are looked at: read from where they lay when its clock stopped. What is
+  // not found there stays unwritten. Nothing to do where the candidate writes or has copied them.
+  void Fetch(const std::vector<std::size_t>& sets);
+
+  // Where its memory can be read: the candidate gets room to say where the results of so many calls lie. Before the
+  // arena is mapped.
+  void ShareAddresses(std::size_t calls);
+  // Results are read from the candidate's memory: known after LearnAsking.
+  bool reads() const { return reads_; }
 
   // What asking this process for so many calls costs, while no code but ours has run in it (docs/timing.md). Called
   // once, when its memory is mapped and before the program is opened: later nobody could say.
@@ -137,6 +156,10 @@ class CandidateSide : public Side {
   Arena& arena() { return arena_; }
 
  private:
+  // Whether its memory can be read, which nobody but a process without a program is asked.
+  bool CanRead();
+  // The results of the last run need not stay.
+  void Forget();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
   void Hand(const std::vector<std::size_t>& sets) override { arena_.Hand(sets, values_.data()); }
@@ -155,6 +178,10 @@ class CandidateSide : public Side {
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
   std::size_t like_ = 0;
   Reply reply_;
+  std::shared_ptr<const CandidateMemory> memory_;
+  bool reads_ = false, keeps_ = false;  // results are read there; it has some
+  std::vector<std::size_t> ran_;        // whose results: those of the last run
+  std::uint64_t ran_turn_ = 0;          // Conversation::turns then
 };
 
 }  // namespace grove::judge

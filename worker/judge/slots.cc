@@ -176,6 +176,20 @@ json Arena::SlotJson(const Slot& slot, std::size_t in, std::size_t out) const {
   return {{"inputs", inputs}, {"outputs", outputs}};
 }
 
+void Arena::AddAddresses(std::size_t calls) {
+  addresses_ = ops_.Allocate(std::max<std::size_t>(calls * slots_.at(0)->out.places.size(), 1) * sizeof(std::uint64_t));
+  std::memset(addresses_->data(), 0, addresses_->bytes());
+  address_region_ = AddRegion(addresses_.get());
+}
+
+std::uint64_t Arena::AddressOf(std::size_t call, std::size_t output) const {
+  std::uint64_t address = 0;
+  const std::size_t at = (call * slots_.at(0)->out.places.size() + output) * sizeof address;
+  if (addresses_ == nullptr || at + sizeof address > addresses_->bytes()) return 0;
+  std::memcpy(&address, addresses_->data() + at, sizeof address);
+  return address;
+}
+
 void Arena::Map(Conversation* conversation) {
   for (std::size_t first = 0; first < regions_.size(); first += wire::kMaxFds) {
     const std::size_t last = std::min<std::size_t>(first + wire::kMaxFds, regions_.size());
@@ -185,7 +199,11 @@ void Arena::Map(Conversation* conversation) {
       list.push_back({{"bytes", regions_[i]->bytes()}});
       fds.push_back(regions_[i]->fd());
     }
-    conversation->Send({{"type", "regions"}, {"first", first}, {"regions", list}}, fds);
+    json regions{{"type", "regions"}, {"first", first}, {"regions", list}};
+    if (addresses_ != nullptr && address_region_ >= first && address_region_ < last) {
+      regions["addresses"] = address_region_;
+    }
+    conversation->Send(regions, fds);
     conversation->Receive("ok");
   }
 }

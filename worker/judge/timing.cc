@@ -114,6 +114,7 @@ void Timing::RunElsewhere() {
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
   timed_.CandidateUncounted(some(runs_.calls));
+  candidate_.Fetch({set});
   check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),
                      drawn);
   for (Series& entry : series_) {
@@ -121,6 +122,7 @@ void Timing::RunElsewhere() {
     entry.Guarded([&] {
       CandidateSide& rival = *entry.rival;
       timed_.Other(rival, /*rival=*/true, some(entry.calls));
+      rival.Fetch({set});
       entry.rival_check->VerifyAgain(rival.conversation(), &rival.arena(), &rival.arena().at(set), rival.reply(),
                                      drawn);
     });

@@ -47,13 +47,16 @@ bool IsWatched(const v1::EvaluationOptions& options, bool cuda) {
   return (options.work() == v1::WORK_POLICY_LIBRARIES || options.work() == v1::WORK_POLICY_OWN_KERNELS) && !cuda;
 }
 
-JudgeProcess::Contestant ContestantOf(bool python, StartedProcess& started) {
+JudgeProcess::Contestant ContestantOf(bool python, bool cuda, StartedProcess& started) {
   JudgeProcess::Contestant one;
   one.python = python;
   one.channel = std::move(started.channel);
   if (started.process->CanHold()) {
     one.hold = [process = started.process.get()](bool held) { return process->Hold(held).ok(); };
     one.stand_on = [process = started.process.get()](int processor) { return process->StandOn(processor); };
+    if (python && !cuda) {
+      if (const auto memory = started.process->OpenMemory(); memory.ok()) one.memory = wire::UniqueFd(*memory);
+    }
   }
   return one;
 }
@@ -207,8 +210,8 @@ TurnOutcome DeviceTurn::Run(JudgeProcess& judge) {
   const absl::Time deadline =
       judged_from + (compared_ ? 2 : 1) * absl::Seconds(work_.limits.run_wall_seconds()) + kJudgeGrace;
   std::optional<JudgeProcess::Contestant> against;
-  if (compared_) against = ContestantOf(rival_python_, *rival_);
-  JudgeProcess::Contestant judged = ContestantOf(python_, candidate_);
+  if (compared_) against = ContestantOf(rival_python_, tools_.cuda, *rival_);
+  JudgeProcess::Contestant judged = ContestantOf(python_, tools_.cuda, candidate_);
   if (judged.hold) {
     judged.hold = [this, hold = std::move(judged.hold)](bool held) {
       held_ = held;

@@ -177,6 +177,7 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       // hears of the moment when it has it held again.
       if (!held) let_go = std::chrono::steady_clock::now();
       const bool done = who != nullptr && who->hold && who->hold(held);
+      const auto stood = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
       bool placed = true;
       if (const auto processor = body.find("processor"); done && held && processor != body.end()) {
         placed = who->stand_on && processor->is_number_integer() && *processor >= -1 && *processor < CPU_SETSIZE &&
@@ -185,6 +186,7 @@ JudgeAnswer JudgeProcess::Await(int64_t id, const char* wanted, absl::Time deadl
       if (held && channel_.Send({{"type", "held"},
                                  {"id", id},
                                  {"ok", done},
+                                 {"stood_ns", stood},
                                  {"placed", placed},
                                  {"let_go_ns", std::chrono::nanoseconds(let_go.time_since_epoch()).count()}})) {
         return Died("the judge took no answer");
@@ -238,6 +240,13 @@ JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestan
     body["rival"] = {{"kind", rival->python ? "python" : "native"}};
     fds.push_back(rival->channel.fd());
   }
+  const auto share_memory = [&](const char* who, const Contestant& one) {
+    if (!one.memory.valid()) return;
+    body[who]["memory"] = true;
+    fds.push_back(one.memory.get());
+  };
+  share_memory("candidate", candidate);
+  if (rival.has_value()) share_memory("rival", *rival);
   if (auto error = channel_.Send(body, fds)) {
     return Died(absl::StrCat("the judge took no candidate: ", *error));
   }
