@@ -4,6 +4,7 @@
     python3 candidate_test.py SOURCE_ROOT
 """
 
+import ctypes
 import importlib.machinery
 import importlib.util
 import sys
@@ -67,6 +68,52 @@ class Runs(unittest.TestCase):
             for index in order:
                 self.assertTrue(torch.equal(program.slots[index][1][0], wanted[index]), (order, index))
         return program
+
+    def noted(self, result, places, calls=3):
+        """What lies at the addresses that are told of `calls` calls which return it, a new one each, and what is said of
+        the last."""
+        sent, made = [], []
+        program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), PROGRAM.CpuDevice(torch), torch)
+        program.addresses = memoryview(bytearray(8 * calls * len(places) + 8)).cast("Q")
+        program.model = lambda: made.append(result()) or made[-1]
+        program.slots = [([], places)] * calls
+        program.run({"slots": list(range(calls)), "store": "later"})
+        self.assertEqual(program.addresses[calls * len(places)], 0)
+        lying = []
+        for i, address in enumerate(program.addresses[: calls * len(places)]):
+            place = places[i % len(places)]
+            size = place.numel() * place.element_size()
+            lying.append(address and torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=place.dtype)
+                         .view(place.shape))
+        return lying, made, sent[-1].get("outputs")
+
+    def test_the_judge_is_told_where_each_result_lies(self):
+        one, two = [torch.empty(3, 5)], [torch.empty(4), torch.empty((), dtype=torch.float64)]
+        lying, made, outputs = self.noted(lambda: torch.rand(3, 5), one)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(lying, made)))
+        self.assertIsNone(outputs)
+        for wrap in (tuple, list, lambda values: {"a": values[0], "b": [values[1]]}):
+            for number in (lambda: torch.rand((), dtype=torch.float64), lambda: float(torch.rand(()))):
+                lying, made, outputs = self.noted(lambda: wrap((torch.rand(4), number())), two)
+                flat = [torch.as_tensor(v) for result in made for v in PROGRAM.flatten(result, torch, [])]
+                self.assertEqual([v.double().tolist() for v in lying], [v.double().tolist() for v in flat])
+
+    def test_what_lies_nowhere_or_is_not_written_out_is_not_told_as_if_it_did(self):
+        one = [torch.empty(4)]
+        for wrong in (lambda: torch.rand(4).to_sparse(), lambda: torch.empty(4, device="meta"), lambda: "text",
+                      lambda: None, lambda: []):
+            lying, _, outputs = self.noted(wrong, one)
+            self.assertEqual(lying, [0, 0, 0], wrong())
+            self.assertIsNotNone(outputs)
+        for lazy in (lambda: torch.rand(8)[::2], lambda: torch.rand(1).expand(4)):
+            lying, made, outputs = self.noted(lazy, one)
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(lying, made[3:])), "copied within the run")
+        lying, made, _ = self.noted(lambda: torch.randn(4, dtype=torch.complex64).conj(), [torch.empty(4, dtype=torch.complex64)])
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(lying, made[3:])))
+        _, _, outputs = self.noted(lambda: torch.rand(4).double(), one)
+        self.assertEqual(outputs, [{"dtype": "float64", "shape": [4], "device": "cpu"}])
+        _, _, outputs = self.noted(lambda: torch.rand(2, 2), one)
+        self.assertEqual(outputs[0]["shape"], [2, 2])
 
     def test_a_buffer_that_is_kept_and_returned_each_time_is_right_in_every_slot(self):
         for count in (1, 2, 5, 11):

@@ -491,8 +491,8 @@ def get_init_inputs():
         body = ("const float* s = (const float*)args->inputs[1].data; const float* w = (const float*)args->inputs[2].data; "
                 "const float* b = (const float*)args->inputs[3].data; for (int i = 0; i < 8; ++i) for (int j = 0; j < 4; ++j) "
                 "{ float t = b[j]; for (int k = 0; k < 16; ++k) t += x[i * 16 + k] * w[j * 16 + k]; y[i * 4 + j] = t * s[0]; }")
-        assert self.native(problem, body)["result"]["verdict"] == "VERDICT_CORRECT"
-        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
+        for result in (self.native(problem, body)["result"], self.new(problem)["result"]):
+            assert result["verdict"] == "VERDICT_CORRECT", result
 
     def test_python_exception_names_itself(self):
         result = self.new(RELU, "return torch.relu(a[0])", "raise ValueError('no such thing')")["result"]

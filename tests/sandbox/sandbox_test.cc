@@ -471,6 +471,41 @@ TEST_CASE("A held program stands where it is told, and anywhere again afterwards
   (*process)->Kill();
 }
 
+TEST_CASE("A program's memory can be read from outside while it stands, and is nobody's when it has ended") {
+  if (!Host()->cgroups().freezer()) {
+    WARN("no control group that holds programs on this machine");
+    return;
+  }
+  auto process = SandboxedProcess::Start(Host(), Spec({"sleep"}));
+  REQUIRE(process.ok());
+  // Where the program's own file is, once it runs.
+  const auto image = [&]() -> off_t {
+    for (pid_t pid : (*process)->Pids()) {
+      std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
+      for (std::string line; std::getline(maps, line);) {
+        if (absl::EndsWith(line, GROVE_PROBE)) return static_cast<off_t>(std::stoull(line, nullptr, 16));
+      }
+    }
+    return 0;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (image() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  REQUIRE(image() != 0);
+  REQUIRE((*process)->Hold(true).ok());
+  const absl::StatusOr<int> memory = (*process)->OpenMemory();
+  REQUIRE(memory.ok());
+  char magic[4] = {};
+  REQUIRE(pread(*memory, magic, sizeof magic, image()) == sizeof magic);
+  CHECK(std::string(magic, sizeof magic) == "\177ELF");
+  CHECK(pread(*memory, magic, sizeof magic, 16) <= 0);  // where nothing is mapped
+  const off_t at = image();
+  (*process)->Kill();
+  (*process)->Wait();
+  CHECK(pread(*memory, magic, sizeof magic, at) <= 0);
+  close(*memory);
+  CHECK_FALSE((*process)->OpenMemory().ok());
+}
+
 // The worker of the next test, in a process of its own.
 TEST_CASE("A worker that is killed while it holds a program", "[.killed_worker]") {
   auto process = SandboxedProcess::Start(Host(), Spec({"sleep"}));

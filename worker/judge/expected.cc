@@ -112,10 +112,12 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
   struct Responses {
     std::size_t output;
     at::Tensor high, jump, squares, count;
+    double jumped = 0;  // elements, over all nudges
     void Add(const at::Tensor& moved) {
       const at::Tensor response = (moved.to(at::kDouble) - high).abs(), slope = response.le(jump);  // of NaN: false
       squares += response.square().masked_fill(slope.logical_not(), 0);
       count += slope.to(at::kDouble);
+      jumped += response.gt(jump).logical_and(at::isfinite(high)).sum().item<double>();
     }
   };
   std::vector<Responses> measured;
@@ -149,8 +151,8 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
       nudged =
           at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
       if (one.output >= expected->jumps.size()) continue;
-      const double jumped = 1 - one.count.mean().item<double>() / nudges;
-      expected->jumps[one.output] = std::max(expected->jumps[one.output], jumped);
+      const double share = one.jumped / nudges / static_cast<double>(one.high.numel());
+      expected->jumps[one.output] = std::max(expected->jumps[one.output], share);
     }
   } catch (const std::exception&) {  // no memory: the others stay as the one nudge shows them
   }

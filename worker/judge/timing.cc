@@ -336,6 +336,7 @@ void Timing::Run() {
                               .discards = discards_,
                               .cuda = ops_.cuda(),
                               .held = candidate_.conversation().can_hold(),
+                              .copies_late = candidate_.python() && !candidate_.reads(),
                               .repeated = values_.repeated(),
                               .known_draws = values_.known_draws(),
                               .host_paced = common_.has_value(),

@@ -90,6 +90,7 @@ json ReportTiming(const TimingFacts& facts) {
   std::string method = "duet, runs of " + std::to_string(runs.calls) + (runs.calls == 1 ? " call" : " calls") +
                        " on the judge's clock, " + (warm ? "warm" : "cold") + (facts.cuda ? " L2" : " cache") +
                        (facts.held ? ", the candidate held between them" : "") +
+                       (facts.copies_late ? ", its results copied by itself behind the clock" : "") +
                        (facts.host_paced ? ", both sides on one processor of the host in turns" : "") +
                        (facts.repeated ? ", on values some of which came more than once" : "") +
                        (facts.known_draws ? ", on values that are not all of the judge's choice (an input is the same "
