@@ -53,6 +53,7 @@ class Runs(unittest.TestCase):
         program.model = model
         program.slots = [([torch.rand(8)], [torch.full((8,), float("nan")), torch.full((), float("nan"))])
                          for _ in range(slots)]
+        program.inputs = [arguments for arguments, _ in program.slots]
         for order in runs:
             for arguments, places in program.slots:
                 arguments[0].uniform_()
@@ -76,7 +77,7 @@ class Runs(unittest.TestCase):
         program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), PROGRAM.CpuDevice(torch), torch)
         program.addresses = memoryview(bytearray(8 * calls * len(places) + 8)).cast("Q")
         program.model = lambda: made.append(result()) or made[-1]
-        program.slots = [([], places)] * calls
+        program.slots, program.inputs = [([], places)] * calls, [[]] * calls
         program.run({"slots": list(range(calls)), "store": "later"})
         self.assertEqual(program.addresses[calls * len(places)], 0)
         lying = []

@@ -186,8 +186,8 @@ std::optional<Expected> Check::Better(const Expected& expected, const std::vecto
 }
 
 bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                         const Expected& expected, const std::vector<Leaf>& leaves, int trial, bool timed) {
-  const bool whole = !expected.nudged.empty();
+                         const Expected& expected, const std::vector<Leaf>& leaves, int trial, Drawn drawn) {
+  const bool whole = !expected.nudged.empty(), alone = drawn != Drawn::kForCheck;
   const std::vector<ReferenceNoise> noise = noise_;
   const Findings::Figures figures = findings_.figures;
   const double error = current_->error;
@@ -201,15 +201,15 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     return true;
   };
   std::optional<Expected> better;
-  if (whole && timed) noise_.assign(noise.size(), {});
+  if (whole && alone) noise_.assign(noise.size(), {});
   try {
     const bool excused = Verify(conversation, arena, slot, reply, expected, leaves, trial);
-    if (!whole || !timed) return excused;
+    if (!whole || !alone) return excused;
   } catch (const Verdict& verdict) {
     if (verdict.verdict == "VERDICT_WRONG" && !findings_.inputs_modified) {
       better = Better(expected, leaves, slot->shape_set);
       if (!better) throw;
-    } else if (!whole || !timed || !says_nothing(verdict)) {
+    } else if (!whole || !alone || !says_nothing(verdict)) {
       throw;
     }
   }
@@ -227,8 +227,8 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     try {
       verify_again();
     } catch (const Verdict& verdict) {
-      const bool seldom = timed && verdict.verdict == "VERDICT_WRONG" && beyond_ <= timed_ / kSeldom;
-      if (!seldom && ((whole && !timed) || !says_nothing(verdict))) throw;
+      const bool seldom = drawn == Drawn::kTimed && verdict.verdict == "VERDICT_WRONG" && beyond_ <= timed_ / kSeldom;
+      if (!seldom && ((whole && !alone) || !says_nothing(verdict))) throw;
       if (seldom) {
         rules_.rule.times = kBeyond;
         try {
@@ -241,7 +241,7 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
       }
     }
   }
-  if (!whole || timed) noise_ = noise;  // errors that this draw alone allows are no measure for others
+  if (!whole || alone) noise_ = noise;  // errors that this draw alone allows are no measure for others
   return true;
 }
 
@@ -329,7 +329,8 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     // What leaning values show of rounding is no measure for others.
     std::vector<ReferenceNoise> noise = noise_;
     marks_ = trial == marked && LooksForMarks(slot->leaves);
-    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial, /*timed=*/leans);
+    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial,
+                 leans ? Drawn::kLeaning : Drawn::kForCheck);
     if (marks_) others_.Keep(Distribution::kGiven, kAsDrawn);
     marks_ = false;
     if (leans) noise_ = std::move(noise);
@@ -431,7 +432,7 @@ void Check::VerifyOther(const Conversation& conversation, Arena* arena, Slot* sl
   if (expected.nudged.empty()) {  // such values have no evaluations but those that they were drawn with
     Verify(conversation, arena, slot, reply, expected, leaves, trial);
   } else {
-    VerifyFairly(conversation, arena, slot, reply, expected, leaves, trial, /*timed=*/false);
+    VerifyFairly(conversation, arena, slot, reply, expected, leaves, trial, Drawn::kForCheck);
   }
 }
 

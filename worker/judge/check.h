@@ -42,12 +42,14 @@ class Check {
   // whether elements were let through that are beyond the limit (Comparison::excused).
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               const std::vector<Leaf>& leaves, int trial);
+  // Where a draw comes from. Of kLeaning and kTimed what it shows of rounding is kept for no other, and one that rounding
+  // decides passes; of kTimed so does one in many that is off by a little more than it may be (kSeldom).
+  enum class Drawn { kForCheck, kLeaning, kTimed };
   // The same, and nobody is condemned by one nudge, or by what is known of rounding from another draw: what is WRONG by
   // `expected` is judged once more by evaluations of this draw, of `leaves`, in float64 and for several nudges. True,
-  // too, where these let it pass. `timed`: what this draw shows of rounding is kept for no other, one that rounding decides
-  // passes, and so does one in many that is off by a little more than it may be (kSeldom).
+  // too, where these let it pass.
   bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                    const Expected& expected, const std::vector<Leaf>& leaves, int trial, bool timed);
+                    const Expected& expected, const std::vector<Leaf>& leaves, int trial, Drawn drawn);
 
   void CountTimed(std::size_t outputs) { timed_ += outputs; }  // that are compared, by whatever means
 

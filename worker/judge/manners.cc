@@ -43,11 +43,6 @@ bool MayVary(const at::Tensor& value) {
 
 bool LookedAt(const Leaf& leaf) { return !leaf.scalar && leaf.tensor.numel() > 0; }
 
-bool Equal(const std::vector<Leaf>& draw, std::size_t i, std::size_t j) {
-  return LookedAt(draw[j]) && draw[j].tensor.scalar_type() == draw[i].tensor.scalar_type() &&
-         draw[j].tensor.sizes() == draw[i].tensor.sizes() && draw[j].tensor.equal(draw[i].tensor);
-}
-
 }  // namespace
 
 void MustBeLike(const std::vector<Leaf>& leaves, const std::vector<Leaf>& drawn) {
@@ -79,9 +74,8 @@ Manners LearnManners(Reference& reference, const std::vector<Leaf>& leaves) {
     for (std::size_t i = 0; i < one.size(); ++i) {
       if (!LookedAt(one[i])) continue;
       Manner& manner = manners.inputs[i];
-      for (std::size_t j = 0; j < i && manner.same_as == SIZE_MAX; ++j) {
-        if (Equal(one, i, j) && Equal(two, i, j)) manner.same_as = j;
-      }
+      const auto earlier = EarlierEqual(one, i);
+      if (earlier && earlier == EarlierEqual(two, i)) manner.same_as = *earlier;
       const at::Tensor &a = one[i].tensor, &b = two[i].tensor;
       same[i] = Alike(a, b);
       manner.varied = MayVary(a) && MayVary(b);
