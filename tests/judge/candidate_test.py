@@ -47,13 +47,15 @@ class Kept(torch.nn.Module):
 class Runs(unittest.TestCase):
     """Timed runs: all calls, then the answer, then the outputs."""
 
-    def run_all(self, model, slots=12, runs=((0,), tuple(range(8)), tuple(range(12)))):
+    def run_all(self, model, slots=12, runs=((0,), tuple(range(8)), tuple(range(12))), told=False):
+        """`told`: it also says where results lie, and is asked for copies all the same."""
         sent = []
         program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), PROGRAM.CpuDevice(torch), torch)
         program.model = model
         program.slots = [([torch.rand(8)], [torch.full((8,), float("nan")), torch.full((), float("nan"))])
                          for _ in range(slots)]
         program.inputs = [arguments for arguments, _ in program.slots]
+        program.addresses = memoryview(bytearray(8 * 2 * slots)).cast("Q") if told else None
         for order in runs:
             for arguments, places in program.slots:
                 arguments[0].uniform_()
@@ -139,6 +141,7 @@ class Runs(unittest.TestCase):
                 return x * 2
 
         self.assertFalse(self.run_all(Fresh()).copies)
+        self.assertFalse(self.run_all(Fresh(), told=True).copies)
         self.assertFalse(self.run_all(Kept(40)).copies)  # more than any run has
 
 

@@ -492,17 +492,23 @@ TEST_CASE("A program's memory can be read from outside while it stands, and is n
   while (image() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   REQUIRE(image() != 0);
   REQUIRE((*process)->Hold(true).ok());
-  const absl::StatusOr<int> memory = (*process)->OpenMemory();
-  REQUIRE(memory.ok());
+  const auto opened = (*process)->OpenMemory();
+  REQUIRE(opened.ok());
+  const auto [memory, maps] = *opened;
   char magic[4] = {};
-  REQUIRE(pread(*memory, magic, sizeof magic, image()) == sizeof magic);
+  REQUIRE(pread(memory, magic, sizeof magic, image()) == sizeof magic);
   CHECK(std::string(magic, sizeof magic) == "\177ELF");
-  CHECK(pread(*memory, magic, sizeof magic, 16) <= 0);  // where nothing is mapped
+  CHECK(pread(memory, magic, sizeof magic, 16) <= 0);  // where nothing is mapped
+  char line[64] = {};
+  REQUIRE(pread(maps, line, sizeof line, 0) == sizeof line);
+  CHECK(std::stoull(line, nullptr, 16) > 0);
   const off_t at = image();
   (*process)->Kill();
   (*process)->Wait();
-  CHECK(pread(*memory, magic, sizeof magic, at) <= 0);
-  close(*memory);
+  CHECK(pread(memory, magic, sizeof magic, at) <= 0);
+  CHECK(pread(maps, line, sizeof line, 0) <= 0);
+  close(memory);
+  close(maps);
   CHECK_FALSE((*process)->OpenMemory().ok());
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "worker/judge/lowered.h"
+#include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -230,14 +231,17 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
       const bool seldom = drawn == Drawn::kTimed && verdict.verdict == "VERDICT_WRONG" && beyond_ <= timed_ / kSeldom;
       if (!seldom && ((whole && !alone) || !says_nothing(verdict))) throw;
       if (seldom) {
-        rules_.rule.times = kBeyond;
+        const Set<double> times(&rules_.rule.times, kBeyond);
         try {
           verify_again();
         } catch (const Verdict&) {
           throw verdict;
         }
-        rules_.rule.times = 1;
         ++beyond_;
+        // By the rule as it is otherwise it does not pass, and says nothing of what others do.
+        findings_.figures = figures;
+        findings_.outputs = outputs;
+        current_->error = error;
       }
     }
   }
@@ -398,7 +402,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
   const std::size_t set = random->Below(reference_.ShapeSets());
   const std::size_t index = set == 0 ? random->Below(timed_slots) : timed_slots + set - 1;
   Slot* slot = &arena->at(index);
-  int borne = -1;  // the first form that was
+  std::set<int> borne;
   for (int form = 0; form < Forms(distribution); ++form) {
     if (Needless(distribution, form, borne) || others_.Idle(distribution, form)) continue;
     slot->leaves.clear();
@@ -422,7 +426,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     foreign_wall_ += reply.wall;
     VerifyOther(*conversation, arena, slot, reply, drawn.expected, slot->leaves);
     others_.Keep(distribution, form);  // whichever shapes it was tried on
-    if (borne < 0) borne = form;
+    borne.insert(form);
   }
 }
 

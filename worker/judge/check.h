@@ -42,8 +42,8 @@ class Check {
   // whether elements were let through that are beyond the limit (Comparison::excused).
   bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
               const std::vector<Leaf>& leaves, int trial);
-  // Where a draw comes from. Of kLeaning and kTimed what it shows of rounding is kept for no other, and one that rounding
-  // decides passes; of kTimed so does one in many that is off by a little more than it may be (kSeldom).
+  // Where a draw comes from. Of kLeaning and kTimed what it shows of rounding is kept for no other, and one that
+  // rounding decides passes; of kTimed so does one in many that is off by a little more than it may be (kSeldom).
   enum class Drawn { kForCheck, kLeaning, kTimed };
   // The same, and nobody is condemned by one nudge, or by what is known of rounding from another draw: what is WRONG by
   // `expected` is judged once more by evaluations of this draw, of `leaves`, in float64 and for several nudges. True,

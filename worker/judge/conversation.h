@@ -53,10 +53,12 @@ class Conversation {
   // The same, marked by the candidate for a profiler that watches its process.
   void RunProfiled(const std::vector<std::size_t>& slots);
   // The same, timed. The clock runs from when the candidate is let go (where it is not held, from the request) until
-  // `drained` comes back, which is called at the answer and waits for the device; then, while the candidate is
-  // being stopped, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python candidate
-  // keeps what forward returned for Store, or says where it lies (Arena::AddAddresses). `like`: the request is as long as that of a run of so many calls, whatever
-  // it asks for: an empty run that costs what asking for a full one does.
+  // `drained` comes back, which is called at the answer and waits for the device; then, while the candidate is being
+  // stopped, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python
+  // candidate keeps what forward returned for Store, and says where it lies where there is room for that
+  // (Arena::AddAddresses); the reply has `outputs` where the last slot's are not of the wanted types and shapes.
+  // `like`: the request is as long as that of a run of so many calls, whatever it asks for: an empty run that costs
+  // what asking for a full one does.
   Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const std::function<void()>& drained,
                  const std::function<void()>& at_once);
   // The same with so many calls of a program of the candidate's process own, which it runs only before the candidate's

@@ -21,6 +21,7 @@ constexpr double kNearOne = 0.01;        // of values whose product stays finite
 constexpr double kOutlier = 1000;        // times an element
 constexpr double kMostOutlier = 0x1p17;  // in long sums
 constexpr double kOutlierShare = 1e-3;   // of the elements
+constexpr int kFew = 1, kFewLess = 2;    // forms of OUTLIERS
 constexpr int kHidden = 3;               // outliers of a large input that a sample of it does not show
 constexpr std::int64_t kLarge = 1 << 14;
 constexpr double kDense = 1.0 / 8;       // of a sparse input that is not zero, at most
@@ -87,9 +88,7 @@ bool MeansMore(const at::Tensor& value) {
   if (True(real.eq(real.reshape({-1})[0]).all())) return true;
   if (True(real.eq(real.round()).all())) return true;
   if (value.is_complex() || value.dim() == 0 || value.size(-1) < 2) return false;
-  if (value.size(-1) >= 16 &&
-      True(value.narrow(-1, 1, value.size(-1) - 1).ge(value.narrow(-1, 0, value.size(-1) - 1)).all()))
-    return true;  // sorted
+  if (value.size(-1) >= 16 && IsSorted(value, -1)) return true;
   const at::Tensor wide = value.to(at::kFloat);
   const bool positive = True(value.ge(0).all()), negative = True(value.le(0).all());
   // Elements are rounded each by itself, so that what is left of a sum grows as its root does.
@@ -144,6 +143,14 @@ bool IsSymmetric(const at::Tensor& value) {
          True(value.eq(value.transpose(-1, -2)).all());
 }
 
+// (A row of one value each is no order, but a value that comes again.)
+bool IsSorted(const at::Tensor& value, std::int64_t dim) {
+  const std::int64_t rest = value.size(dim) - 1;
+  const at::Tensor next = value.narrow(dim, 1, rest), former = value.narrow(dim, 0, rest);
+  if (!True(next.ge(former).all())) return false;
+  return 2 * next.gt(former).any(dim).sum().item<std::int64_t>() >= value.numel() / value.size(dim);
+}
+
 std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i) {
   const at::Tensor& value = leaves[i].tensor;
   for (std::size_t j = 0; j < i; ++j) {
@@ -187,8 +194,10 @@ int Forms(Distribution distribution) {
     case Distribution::kScaled:
       return kSmall + 1;
     case Distribution::kShifted:
-    case Distribution::kOutliers:
+    case Distribution::kIntegers:
       return 2;
+    case Distribution::kOutliers:
+      return kFewLess + 1;
     case Distribution::kSparse:
       return kOneTerm + kMostFactors;
     case Distribution::kRare:
@@ -200,11 +209,12 @@ int Forms(Distribution distribution) {
 
 bool OneTerm(Distribution distribution, int form) { return distribution == Distribution::kSparse && form >= kOneTerm; }
 
-bool Needless(Distribution distribution, int form, int borne) {
-  if (distribution == Distribution::kShifted) return form > 0 && borne >= 0;
+bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
+  if (distribution == Distribution::kShifted) return form > 0 && borne.count(0) != 0;
+  if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
   // (Small values find what large ones hide: a constant that is added.)
   if (distribution != Distribution::kScaled || form == kSmall) return false;
-  return borne >= 0 && (borne < kLess || form == kSignsAlone);
+  return !borne.empty() && (*borne.begin() < kLess || form == kSignsAlone);
 }
 
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random,
@@ -257,7 +267,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       case Distribution::kOutliers: {
         // A few in all: who looks at a sample of the values finds them as the problem draws them. In sums they weigh as
         // much as the many.
-        const bool few = form == 1;
+        const bool few = form != 0;
         if (few && value.numel() < kLarge) continue;
         at::Tensor chosen = few ? at::zeros(value.sizes(), value.options().dtype(at::kBool))
                                 : Uniform(value, generator).lt(kOutlierShare);
@@ -266,7 +276,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
           flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);
         }
         const double most = type == at::kHalf ? kOutlier : kMostOutlier;
-        made = at::where(chosen, value * (few ? std::clamp(reduction, kOutlier, most) : kOutlier), value);
+        const double size = form == kFewLess ? kLessScale : few ? std::clamp(reduction, kOutlier, most) : kOutlier;
+        made = at::where(chosen, value * size, value);
         break;
       }
       case Distribution::kGiven:
@@ -291,7 +302,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     ++changed;
   }
   // (Of one input there is no other that could stay.)
-  if ((changed == 0 && distribution == Distribution::kOutliers && form == 1) || (alone && changeable < 2) ||
+  if ((changed == 0 && distribution == Distribution::kOutliers && form != 0) || (alone && changeable < 2) ||
       (alone && changed == 0 && changeable > 0)) {
     result.skipped = kTried;
     return result;
@@ -324,8 +335,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       result.how = "most elements zero";
       break;
     case Distribution::kOutliers:
-      result.how = form == 1 ? "a few elements of all a thousand times as large and more"
-                             : "one element in a thousand times 1000";
+      result.how = form == 0          ? "one element in a thousand times 1000"
+                   : form == kFewLess ? "a few elements of all 16 times as large"
+                                      : "a few elements of all a thousand times as large and more";
       break;
     case Distribution::kGiven:
       result.how = "the problem's own, moved to where rounding them to fewer bits errs one way";

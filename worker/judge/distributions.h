@@ -21,13 +21,14 @@ Distribution ParseDistribution(const std::string& name);
 
 // SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; where the
 // reference bears neither (an exponential), less large with such signs, or these alone, and one input alone large;
-// small. SHIFTED has two: far from zero, and near one to fall back to. OUTLIERS has two: one element in a thousand; a
-// few in all. SPARSE has, beside the first, one for each of two inputs that are a factor of a product: made by
-// KeepOneTerm (one_term.h), not by Transform. RARE has those of rare_values.h.
+// small. SHIFTED has two: far from zero, and near one to fall back to. OUTLIERS has three: one element in a thousand; a
+// few in all, and less large ones where the reference does not bear these. SPARSE has, beside the first, one for each
+// of two inputs that are a factor of a product: made by KeepOneTerm (one_term.h), not by Transform. RARE has those of
+// rare_values.h, INTEGERS those of other_integers.h.
 int Forms(Distribution distribution);
-// Whether such values need not be made: they are to fall back to where others are not borne. `borne` is the first form
-// of the distribution that was, or -1.
-bool Needless(Distribution distribution, int form, int borne);
+// Whether such values need not be made: they are to fall back to where others are not borne. `borne`: the forms of the
+// distribution that were.
+bool Needless(Distribution distribution, int form, const std::set<int>& borne);
 // GIVEN has one beside the values as they are: each is moved by less than 2^-10 of itself (float64: 2^-23), to where
 // rounding it to half precision or TF32 (to float32) makes it smaller, by some 0.44 of their spacing. Over a long sum
 // such errors add up; those of values as drawn average out.
@@ -53,6 +54,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
 // Whether the values mean something that values beside them would not: see above.
 bool KeepsMeaning(const at::Tensor& value);
 bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
+// Along a dimension of two or more, upwards: most of the rows do rise.
+bool IsSorted(const at::Tensor& value, std::int64_t dim);
 // The first leaf before this one that holds the very same values: what is equal stays so.
 std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i);
 

@@ -122,10 +122,12 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
   };
   std::vector<Responses> measured;
   int nudges = 1;
+  std::int64_t elements = 0;
   try {
     for (std::size_t i = 0; i < expected->high.size(); ++i) {
       const at::Tensor& high = expected->high[i];
       if (!Fractions(high) || high.is_complex() || high.numel() == 0 || high.numel() > most) continue;
+      if ((elements += high.numel()) > kMostElements) break;
       const at::Tensor values = high.to(at::kDouble);
       measured.push_back(
           {i, values, kJump * at::sqrt(values.square().mean()), at::zeros_like(values), at::zeros_like(values)});
@@ -148,8 +150,8 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
     for (const Responses& one : measured) {
       at::Tensor& nudged = expected->nudged[one.output];
       const at::Tensor first = (nudged.to(at::kDouble) - one.high).abs();
-      nudged =
-          at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(), nudged.to(at::kDouble));
+      nudged = at::where(first.le(one.jump), one.high + (one.squares / one.count.clamp_min(1)).sqrt(),
+                         nudged.to(at::kDouble));
       if (one.output >= expected->jumps.size()) continue;
       const double share = one.jumped / nudges / static_cast<double>(one.high.numel());
       expected->jumps[one.output] = std::max(expected->jumps[one.output], share);

@@ -81,7 +81,7 @@ class Expecting {
   // Turns outputs of exact types over, those whose exactness is `which`, by nudges of this size.
   void TurnOver(Exactness which, const std::vector<Leaf>& leaves, double nudge, Expected* expected);
   static constexpr std::int64_t kFew = 256, kMostElements = std::int64_t{1} << 24;
-  // Of outputs of no more elements than `most`.
+  // Of outputs of no more elements than `most`, and of no more than kMostElements together.
   bool NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Expected* expected);
 
   LoadedProblem& problem_;

@@ -510,9 +510,9 @@ class Judge {
   void EvaluateOne(const json& id, const json& body, std::vector<wire::UniqueFd> fds) {
     if (problem_.reference == nullptr) return Failed(id, "infrastructure", "no problem was loaded", "");
     const bool rival = body.contains("rival");
-    // Of those of them whose memory may be read the descriptor for that, behind both.
+    // Of those of them whose memory may be read two descriptors for that, behind both.
     const auto reads = [&body](const char* who) { return body.contains(who) && body.at(who).value("memory", false); };
-    const std::size_t wanted = (rival ? 2u : 1u) + (reads("candidate") ? 1 : 0) + (reads("rival") ? 1 : 0);
+    const std::size_t wanted = (rival ? 2u : 1u) + (reads("candidate") ? 2 : 0) + (reads("rival") ? 2 : 0);
     if (fds.size() != wanted) return Failed(id, "infrastructure", "an evaluation without its candidate", "");
     try {
       const std::string kind = body.at("candidate").value("kind", "native");
@@ -537,14 +537,13 @@ class Judge {
       auto progress = [this, &id](const std::string& stage, const std::string& detail) {
         Say({{"type", "progress"}, {"id", id}, {"stage", stage}, {"detail", detail}});
       };
-      if (reads("rival")) {
-        settings.rival_memory = std::make_shared<CandidateMemory>(std::move(fds.back()));
-        fds.pop_back();
-      }
-      if (reads("candidate")) {
-        settings.memory = std::make_shared<CandidateMemory>(std::move(fds.back()));
-        fds.pop_back();
-      }
+      std::size_t next = rival ? 2 : 1;
+      const auto memory = [&fds, &next] {
+        next += 2;
+        return std::make_shared<CandidateMemory>(std::move(fds[next - 2]), std::move(fds[next - 1]));
+      };
+      if (reads("candidate")) settings.memory = memory();
+      if (reads("rival")) settings.rival_memory = memory();
       std::optional<wire::Channel> other;
       if (rival) other.emplace(std::move(fds[1]));
       EvaluationOutcome outcome =
@@ -597,9 +596,17 @@ class Judge {
     json request{{"type", "hold"}, {"id", id}, {"who", who}, {"held", held}};
     if (processor != kSameProcessor) request["processor"] = processor;
     Say(request);
-    if (meanwhile) meanwhile();
+    std::exception_ptr failed;  // the answer comes all the same
+    try {
+      if (meanwhile) meanwhile();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    std::optional<wire::ReceiveResult> answer;
+    if (held) answer = channel_.Receive(std::chrono::seconds(10));
+    if (failed) std::rethrow_exception(failed);
     if (!held) return {.ok = true};
-    auto received = channel_.Receive(std::chrono::seconds(10));
+    const wire::ReceiveResult& received = *answer;
     if (!received.ok() || received.message.body.value("type", "") != "held") {
       throw std::runtime_error("the worker did not hold the candidate: " + received.error);
     }

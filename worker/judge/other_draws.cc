@@ -108,7 +108,7 @@ std::optional<std::size_t> OtherDraws::FactorOf(Distribution distribution, int f
 Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* drawn) {
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
-    return MakeIntegers(problem_.reckoned, reference_.Draw(SecretSeed()), &secret_, &drawn->leaves);
+    return MakeIntegers(form, problem_.reckoned, reference_.Draw(SecretSeed()), &secret_, &drawn->leaves);
   }
   const std::optional<std::size_t> factor = FactorOf(distribution, form);
   if (!factor) return Transform(distribution, form, problem_.reduction, &secret_, &drawn->leaves);

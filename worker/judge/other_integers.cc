@@ -10,7 +10,9 @@
 namespace grove::judge {
 namespace {
 
-constexpr double kFewValues = 4;        // two are flags, three are signs, four are codes of two bits
+constexpr int kFewIntegers = 1;   // a form: who looks at a sample of the values finds them as the problem draws them
+constexpr int kHidden = 3;        // so many of each input
+constexpr double kFewValues = 4;  // two are flags, three are signs, four are codes of two bits
 constexpr double kMostZeros = 1.0 / 4;  // more are left out on purpose
 constexpr double kNegative = 1.0 / 4, kSmall = 1.0 / 2;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 26;  // made by way of several tensors of float64
@@ -25,11 +27,6 @@ bool Places(const at::Tensor& row, std::int64_t dim) {
   return True(std::get<0>(row.sort(dim)).eq(at::arange(size, row.options()).view(shape)).all());
 }
 
-bool Sorted(const at::Tensor& value, std::int64_t dim) {
-  const std::int64_t rest = value.size(dim) - 1;
-  return rest >= 2 && True(value.narrow(dim, 1, rest).ge(value.narrow(dim, 0, rest)).all());
-}
-
 bool MeansMore(const at::Tensor& value, const at::Tensor& again) {
   if (value.numel() < 2 || value.numel() > kMostElements || value.equal(again) || IsSymmetric(value)) return true;
   const double least = value.min().item<double>(), most = value.max().item<double>();
@@ -38,14 +35,14 @@ bool MeansMore(const at::Tensor& value, const at::Tensor& again) {
   if (least >= 0 && most > 200 && most < 256) return true;
   if (least >= -128 && least < -100 && most > 100 && most < 128) return true;
   for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
-    if (value.size(dim) > 1 && (Sorted(value, dim) || Places(value, dim))) return true;
+    if (value.size(dim) > 1 && ((value.size(dim) > 2 && IsSorted(value, dim)) || Places(value, dim))) return true;
   }
   return false;
 }
 
 }  // namespace
 
-Transformed MakeIntegers(const std::vector<double>& most, const std::vector<Leaf>& again, Random* random,
+Transformed MakeIntegers(int form, const std::vector<double>& most, const std::vector<Leaf>& again, Random* random,
                          std::vector<Leaf>* leaves) {
   Transformed result;
   const std::vector<Leaf> given = *leaves;
@@ -57,6 +54,20 @@ Transformed MakeIntegers(const std::vector<double>& most, const std::vector<Leaf
     at::Tensor& leaf = (*leaves)[i].tensor;
     if (const auto earlier = EarlierEqual(given, i)) {
       leaf = WithStrides((*leaves)[*earlier].tensor, value.strides());
+      continue;
+    }
+    if (form == kFewIntegers) {
+      at::Tensor made = value.clone(at::MemoryFormat::Contiguous);
+      const at::Tensor flat = made.view({-1});
+      for (int one = 0; one < kHidden; ++one) {
+        const auto place = [&] {
+          return static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())));
+        };
+        flat[place()].copy_(flat[place()]);
+      }
+      if (made.equal(value)) continue;
+      leaf = WithStrides(made, value.strides());
+      changed = true;
       continue;
     }
     const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
@@ -80,7 +91,8 @@ Transformed MakeIntegers(const std::vector<double>& most, const std::vector<Leaf
         "mean something else, or they are too many";
     return result;
   }
-  result.how = "other whole numbers, some of them negative";
+  result.how = form == kFewIntegers ? "a few of the whole numbers changed for others of them"
+                                    : "other whole numbers, some of them negative";
   return result;
 }
 

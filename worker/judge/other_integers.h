@@ -9,10 +9,11 @@
 
 namespace grove::judge {
 
-// As Transform. `most`: of each leaf, as Reckoned says. A quarter of the elements become negative; half go up to what
+// As Transform, in two forms. `most`: of each leaf, as Reckoned says. First all elements: a quarter of the elements become negative; half go up to what
 // the draw has, half as far as `most`. `again`: another draw of the same problem. What may mean more stays: few values,
-// the same in both draws, sorted, places of a row, codes that fill a byte; zeros that are many stay zero.
-Transformed MakeIntegers(const std::vector<double>& most, const std::vector<Leaf>& again, Random* random,
+// the same in both draws, sorted, places of a row, codes that fill a byte; zeros that are many stay zero. Then three of each
+// input, in secret places, which get the values of others.
+Transformed MakeIntegers(int form, const std::vector<double>& most, const std::vector<Leaf>& again, Random* random,
                          std::vector<Leaf>* leaves);
 
 }  // namespace grove::judge

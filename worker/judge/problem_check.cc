@@ -77,13 +77,13 @@ class Checker {
     reference_.SelectShapeSet(0);
     const std::uint64_t seed = SecretSeed();
     first_ = Once(reference_.Draw(seed), true);
+    const auto started = std::chrono::steady_clock::now();
     second_ = Once(reference_.Draw(SecretSeed()), false);
     Another(second_.outputs);
     // Few elements may be near those of another draw by chance, and as many elements may be selected of two draws.
     constexpr std::int64_t kFew = 64;
     constexpr int kDraws = 4;
     constexpr double kShapesSeconds = 1;
-    const auto started = std::chrono::steady_clock::now();
     const auto in_time = [&started] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() < kShapesSeconds;
     };

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "worker/judge/compare.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
@@ -25,6 +27,8 @@ constexpr double kMoreStoring = 1.25;
 constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
 // And standing still: a busy machine takes its time.
 constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
+// Where what it makes of its results until then is taken for them: no more than that stopping is not always the same.
+constexpr double kMoreOwnStopping = 1.25, kMoreOwnStoppingOnce = 50e-6;
 // By which asking may have become dearer since then: of itself, seconds, and of a run.
 constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
 
@@ -129,7 +133,6 @@ bool ReferenceSide::Aliases(const std::vector<at::Tensor>& outputs) const {
 // ------------------------------------------------------------------------------------------------------- the candidate
 void CandidateSide::Prepare(const std::vector<std::size_t>& sets) {
   ready_seconds_ = 0;
-  Forget();
   for (std::size_t set : sets) {
     Slot& slot = arena_.at(set);
     slot.leaves = values_.leaves(set);
@@ -156,12 +159,7 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
   }
 }
 
-void CandidateSide::Forget() {
-  if (std::exchange(keeps_, false)) conversation_.Store({});
-}
-
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
-  Forget();
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
@@ -175,9 +173,8 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   if (reads_) {
     ran_ = sets;
     ran_turn_ = conversation_.turns();
-    keeps_ = !sets.empty();
     // It says what the last result was where that is not what is wanted.
-    if (keeps_ && reply_.outputs.is_null()) {
+    if (!sets.empty() && reply_.outputs.is_null()) {
       reply_.outputs = nlohmann::json::array();
       for (const Place& place : arena_.at(sets.back()).out.places) {
         reply_.outputs.push_back({{"dtype", place.type.name}, {"shape", place.shape}, {"device", "cpu"}});
@@ -196,6 +193,8 @@ void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
   if (!conversation_.held() || conversation_.turns() != ran_turn_) {
     throw std::logic_error("results are looked at after their process went on");
   }
+  if (ran_.empty()) throw std::logic_error("results are looked at twice");
+  const std::optional<OwnMemory> own = memory_->Own();
   for (std::size_t set : sets) {
     const auto at = std::find(ran_.begin(), ran_.end(), set);
     if (at == ran_.end()) throw std::logic_error("results are looked at that no run has made");
@@ -203,20 +202,48 @@ void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
     for (std::size_t output = 0; output < slot.out.places.size(); ++output) {
       const Place& place = slot.out.places[output];
       if (place.bytes == 0) continue;
-      memory_->Read(arena_.AddressOf(static_cast<std::size_t>(at - ran_.begin()), output),
-                    slot.outputs->data() + place.offset, place.bytes);
+      const std::uint64_t address = arena_.AddressOf(static_cast<std::size_t>(at - ran_.begin()), output);
+      if (own && address != 0 && !own->Has(address, place.bytes)) {
+        throw Verdict{
+            "VERDICT_UNMEASURABLE",
+            "its outputs lie in a mapped file or in shared memory, where one page may be many: return tensors "
+            "of ordinary memory",
+            {}};
+      }
+      memory_->Read(address, slot.outputs->data() + place.offset, place.bytes);
+    }
+  }
+  SpoilResults();
+  ran_.clear();
+}
+
+void CandidateSide::SpoilResults() {
+  constexpr std::size_t kMostWrites = 256, kPlaces = 4;  // in all, and in each output
+  const std::vector<Place>& places = arena_.at(ran_.front()).out.places;
+  const std::size_t each = kPlaces * places.size();
+  std::size_t call = random_.Below(ran_.size());
+  for (std::size_t calls = 0; calls < ran_.size() && calls * each < kMostWrites; ++calls) {
+    call = (call + 1) % ran_.size();
+    for (std::size_t output = 0; output < places.size(); ++output) {
+      const std::uint64_t address = arena_.AddressOf(call, output);
+      const auto poison = PoisonElement(places[output].type, static_cast<std::uint32_t>(random_.Next()));
+      const std::size_t elements = places[output].bytes / poison.size();
+      for (std::size_t i = 0; address != 0 && elements > 0 && i < kPlaces; ++i) {
+        memory_->Write(address + random_.Below(elements) * poison.size(), poison.data(), poison.size());
+      }
     }
   }
 }
 
 bool CandidateSide::CanRead() {
   if (!arena_.has_addresses()) return false;
-  constexpr float kMade[1] = {1};  // by practice
-  conversation_.Practise(
-      1, 0, [this] { ops_.EmptyRun(); }, {{arena_.address_region(), 0, sizeof kMade}});
-  float read[1] = {};
-  return conversation_.held() &&
-         memory_->Read(arena_.AddressOf(0, 0), reinterpret_cast<char*>(read), sizeof read) && read[0] == kMade[0];
+  float read = 0;
+  const auto ones =
+      nlohmann::json::array({arena_.address_region(), 0, sizeof read});  // made by practice, and not stored
+  const auto drained = [this] { ops_.EmptyRun(); };
+  conversation_.Practise(1, 0, drained, nlohmann::json::array({ones}));
+  return conversation_.held() && memory_->Read(arena_.AddressOf(0, 0), reinterpret_cast<char*>(&read), sizeof read) &&
+         read == 1;
 }
 
 std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets) {
@@ -229,7 +256,8 @@ double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
   // What a process asked of the kernel goes on after its answer, until it stands.
   const double late = (ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0) +
-                      std::max(0.0, conversation_.stopping() - kMoreStopping * stopping_ - kMoreStoppingOnce);
+                      std::max(0.0, conversation_.stopping() - (reads_ ? kMoreOwnStopping : kMoreStopping) * stopping_ -
+                                        (reads_ ? kMoreOwnStoppingOnce : kMoreStoppingOnce));
   if (!python_ || reads_) return late;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
@@ -270,7 +298,6 @@ double HostShare(Reference& reference, DeviceOps& ops, const std::vector<Leaf>& 
 }
 
 double CandidateSide::AskForNothing() {
-  Forget();
   MakeReady({});
   return Run({});
 }

@@ -17,6 +17,7 @@
 #include "worker/judge/conversation.h"
 #include "worker/judge/device_ops.h"
 #include "worker/judge/problem.h"
+#include "worker/judge/random.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/values.h"
 
@@ -119,11 +120,12 @@ class CandidateSide : public Side {
   // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
   // claims that each took. Seconds. Its outputs are nobody's.
   std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
-  // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than such
-  // copies take, nor its inputs longer.
+  // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
+  // such copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
-  // Outputs of sets of the last run, before they are looked at: read from where they lay when its clock stopped. What is
-  // not found there stays unwritten. Nothing to do where the candidate writes or has copied them.
+  // Outputs of sets of the last run, before they are looked at: read from where they lay when its clock stopped. What
+  // is not found there stays unwritten. Throws UNMEASURABLE where it does not lie in memory of the process's own.
+  // Nothing to do where the candidate writes or has copied them.
   void Fetch(const std::vector<std::size_t>& sets);
 
   // Where its memory can be read: the candidate gets room to say where the results of so many calls lie. Before the
@@ -156,10 +158,11 @@ class CandidateSide : public Side {
   Arena& arena() { return arena_; }
 
  private:
+  // Somewhere in what the last run returned, which nobody needs any more: who counts on what an earlier result holds
+  // finds that somebody else has written to it.
+  void SpoilResults();
   // Whether its memory can be read, which nobody but a process without a program is asked.
   bool CanRead();
-  // The results of the last run need not stay.
-  void Forget();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
   void Hand(const std::vector<std::size_t>& sets) override { arena_.Hand(sets, values_.data()); }
@@ -179,9 +182,10 @@ class CandidateSide : public Side {
   std::size_t like_ = 0;
   Reply reply_;
   std::shared_ptr<const CandidateMemory> memory_;
-  bool reads_ = false, keeps_ = false;  // results are read there; it has some
-  std::vector<std::size_t> ran_;        // whose results: those of the last run
-  std::uint64_t ran_turn_ = 0;          // Conversation::turns then
+  bool reads_ = false;            // results are read there
+  std::vector<std::size_t> ran_;  // whose results: those of the last run
+  std::uint64_t ran_turn_ = 0;    // Conversation::turns then
+  Random random_ = Random::Secret();
 };
 
 }  // namespace grove::judge

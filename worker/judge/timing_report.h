@@ -22,7 +22,7 @@ struct TimingFacts {
   double sampling;                             // since the first pair
   const std::map<std::string, int>& discards;  // pairs, by the reason
   bool cuda, held;                             // the candidate stands between runs
-  bool copies_late;            // a script, which copies its results when the clock has stopped
+  bool copies_late;                            // a script, which copies its results when the clock has stopped
   bool repeated, known_draws;  // Values: some came more than once; some do not come from the judge's seeds
   bool host_paced;             // both sides ran on one processor of the host, in turns
   std::size_t flush_bytes, slots;

@@ -55,7 +55,10 @@ JudgeProcess::Contestant ContestantOf(bool python, bool cuda, StartedProcess& st
     one.hold = [process = started.process.get()](bool held) { return process->Hold(held).ok(); };
     one.stand_on = [process = started.process.get()](int processor) { return process->StandOn(processor); };
     if (python && !cuda) {
-      if (const auto memory = started.process->OpenMemory(); memory.ok()) one.memory = wire::UniqueFd(*memory);
+      if (const auto memory = started.process->OpenMemory(); memory.ok()) {
+        one.memory = wire::UniqueFd(memory->first);
+        one.maps = wire::UniqueFd(memory->second);
+      }
     }
   }
   return one;

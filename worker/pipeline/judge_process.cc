@@ -243,7 +243,7 @@ JudgeAnswer JudgeProcess::Evaluate(Contestant candidate, std::optional<Contestan
   const auto share_memory = [&](const char* who, const Contestant& one) {
     if (!one.memory.valid()) return;
     body[who]["memory"] = true;
-    fds.push_back(one.memory.get());
+    fds.insert(fds.end(), {one.memory.get(), one.maps.get()});
   };
   share_memory("candidate", candidate);
   if (rival.has_value()) share_memory("rival", *rival);

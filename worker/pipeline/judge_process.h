@@ -55,7 +55,7 @@ class JudgeProcess {
     wire::Channel channel;
     Hold hold;                                    // empty = it runs all the time
     std::function<bool(int processor)> stand_on;  // with hold: SandboxedProcess::StandOn
-    wire::UniqueFd memory;                        // SandboxedProcess::OpenMemory, of a script on a CPU; or none
+    wire::UniqueFd memory, maps;                  // SandboxedProcess::OpenMemory, of a script on a CPU; or none
     Watch watch;                                  // of the candidate, where it matters whose work it is
   };
 

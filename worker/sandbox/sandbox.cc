@@ -342,14 +342,16 @@ std::vector<pid_t> SandboxedProcess::Pids() const {
   return pids;
 }
 
-absl::StatusOr<int> SandboxedProcess::OpenMemory() const {
+absl::StatusOr<std::pair<int, int>> SandboxedProcess::OpenMemory() const {
   std::vector<pid_t> pids = Pids();
   // bubblewrap's own, which is the namespace's first, waits for the program.
   if (pids.size() > 1) pids.erase(std::remove(pids.begin(), pids.end(), inner_pid_), pids.end());
   if (pids.size() != 1) return absl::UnavailableError(absl::StrCat("it has ", pids.size(), " processes"));
-  const int fd = open(absl::StrCat("/proc/", pids[0], "/mem").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::UnavailableError(absl::StrCat("cannot open its memory: ", strerror(errno)));
-  return fd;
+  const std::string folder = absl::StrCat("/proc/", pids[0]);
+  Fd memory(open((folder + "/mem").c_str(), O_RDWR | O_CLOEXEC)), maps;
+  if (memory.get() >= 0) maps.Set(open((folder + "/maps").c_str(), O_RDONLY | O_CLOEXEC));
+  if (maps.get() < 0) return absl::UnavailableError(absl::StrCat("cannot open its memory: ", strerror(errno)));
+  return std::pair(memory.release(), maps.release());
 }
 
 int64_t SandboxedProcess::MemoryBytes() const {

@@ -157,9 +157,9 @@ class SandboxedProcess {
   absl::StatusOr<std::string> ReadTmpFile(const std::string& path, int64_t max_bytes);
 
   pid_t pid() const { return inner_pid_; }  // pid 1 of the sandbox, seen from here
-  // The memory of the program's first process, as it is at any time, for reading: /proc/PID/mem. Before the program has
-  // others. UNAVAILABLE where the kernel does not let us.
-  absl::StatusOr<int> OpenMemory() const;
+  // The memory of the program's first process, as it is at any time: /proc/PID/mem, and /proc/PID/maps. Before the
+  // program has others. The caller closes both. UNAVAILABLE where the kernel does not let us.
+  absl::StatusOr<std::pair<int, int>> OpenMemory() const;
   // All processes inside, seen from here. Without a control group a walk of /proc.
   std::vector<pid_t> Pids() const;
 
