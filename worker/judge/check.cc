@@ -64,21 +64,25 @@ std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
   return jumps;
 }
 
-bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                   const Expected& expected, const std::vector<Leaf>& leaves, int trial) {
+std::vector<at::Tensor> Check::Take(const Slot& slot, const Expected& expected) {
+  slot.MustFit(expected.plain);
+  std::vector<at::Tensor> got;
+  for (std::size_t i = 0; i < slot.out.places.size(); ++i) {
+    const Place& place = slot.out.places[i];
+    got.push_back(at::empty_like(expected.plain[i], at::MemoryFormat::Contiguous));
+    if (place.bytes > 0) ops_.Copy(got[i].data_ptr(), slot.outputs->data() + place.offset, place.bytes);
+  }
+  return got;
+}
+
+bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, std::vector<at::Tensor> got,
+                   const Reply& reply, const Expected& expected, const std::vector<Leaf>& leaves, int trial) {
   ++findings_.trials;
   ++current_->trials;
   const bool given = current_->distribution == Distribution::kGiven;
   const Secrecy secret{conversation.quiet(), reference_.HeldOut(slot->shape_set)};
-  slot->MustFit(expected.plain);
-  // Out of the candidate's reach first: what is compared can no longer change.
-  std::vector<at::Tensor> got;
-  for (std::size_t i = 0; i < slot->out.places.size(); ++i) {
-    at::Tensor copy = at::empty_like(expected.plain[i], at::MemoryFormat::Contiguous);
-    const Place& place = slot->out.places[i];
-    if (place.bytes > 0) ops_.Copy(copy.data_ptr(), slot->outputs->data() + place.offset, place.bytes);
-    if (expected.numbers_alone && Fractions(copy)) copy = at::where(at::isfinite(copy), expected.plain[i], copy);
-    got.push_back(copy);
+  for (std::size_t i = 0; expected.numbers_alone && i < got.size(); ++i) {
+    if (Fractions(got[i])) got[i] = at::where(at::isfinite(got[i]), expected.plain[i], got[i]);
   }
   if (!arena->InputsIntact(slot) || !arena->ParametersIntact(reference_.Parameters())) {
     findings_.inputs_modified = true;
@@ -201,10 +205,12 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     jumps_.assign(jumps_.size(), {});
     return true;
   };
+  // Once: while more is evaluated a candidate might go on to write.
+  const std::vector<at::Tensor> got = Take(*slot, expected);
   std::optional<Expected> better;
   if (whole && alone) noise_.assign(noise.size(), {});
   try {
-    const bool excused = Verify(conversation, arena, slot, reply, expected, leaves, trial);
+    const bool excused = Verify(conversation, arena, slot, got, reply, expected, leaves, trial);
     if (!whole || !alone) return excused;
   } catch (const Verdict& verdict) {
     if (verdict.verdict == "VERDICT_WRONG" && !findings_.inputs_modified) {
@@ -222,7 +228,7 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     findings_.figures = figures;
     findings_.outputs = outputs;
     noise_.assign(noise.size(), {});
-    Verify(conversation, arena, slot, reply, *better, leaves, trial);
+    Verify(conversation, arena, slot, got, reply, *better, leaves, trial);
   };
   if (better) {
     try {
@@ -434,7 +440,7 @@ void Check::VerifyOther(const Conversation& conversation, Arena* arena, Slot* sl
                         const Expected& expected, const std::vector<Leaf>& leaves) {
   const int trial = findings_.trials + 1;
   if (expected.nudged.empty()) {  // such values have no evaluations but those that they were drawn with
-    Verify(conversation, arena, slot, reply, expected, leaves, trial);
+    Verify(conversation, arena, slot, Take(*slot, expected), reply, expected, leaves, trial);
   } else {
     VerifyFairly(conversation, arena, slot, reply, expected, leaves, trial, Drawn::kForCheck);
   }

@@ -38,16 +38,18 @@ class Check {
     return expecting_.Compute(leaves, high, nudge);
   }
   bool chooses_otherwise() const { return expecting_.chosen() != Reached::kOther; }  // than torch does
-  // Compares what a slot holds after a run of the draw `leaves`. Throws the Verdict when it is not right. Returns
-  // whether elements were let through that are beyond the limit (Comparison::excused).
-  bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Expected& expected,
-              const std::vector<Leaf>& leaves, int trial);
+  // Out of the candidate's reach: what a slot's outputs hold now, after a run.
+  std::vector<at::Tensor> Take(const Slot& slot, const Expected& expected);
+  // Compares what was taken of a slot after a run of the draw `leaves`. Throws the Verdict when it is not right.
+  // Returns whether elements were let through that are beyond the limit (Comparison::excused).
+  bool Verify(const Conversation& conversation, Arena* arena, Slot* slot, std::vector<at::Tensor> got,
+              const Reply& reply, const Expected& expected, const std::vector<Leaf>& leaves, int trial);
   // Where a draw comes from. Of kLeaning and kTimed what it shows of rounding is kept for no other, and one that
   // rounding decides passes; of kTimed so does one in many that is off by a little more than it may be (kSeldom).
   enum class Drawn { kForCheck, kLeaning, kTimed };
-  // The same, and nobody is condemned by one nudge, or by what is known of rounding from another draw: what is WRONG by
-  // `expected` is judged once more by evaluations of this draw, of `leaves`, in float64 and for several nudges. True,
-  // too, where these let it pass.
+  // Takes and compares them; and nobody is condemned by one nudge, or by what is known of rounding from another draw:
+  // what is WRONG by `expected` is judged once more by evaluations of this draw, of `leaves`, in float64 and for
+  // several nudges. True, too, where these let it pass.
   bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                     const Expected& expected, const std::vector<Leaf>& leaves, int trial, Drawn drawn);
 
