@@ -63,7 +63,11 @@ Transformed MakeIntegers(int form, const std::vector<double>& most, const std::v
         const auto place = [&] {
           return static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())));
         };
-        flat[place()].copy_(flat[place()]);
+        const at::Tensor to = flat[place()];
+        constexpr int kTries = 16;  // for another value
+        at::Tensor from = flat[place()];
+        for (int tries = 1; tries < kTries && from.equal(to); ++tries) from = flat[place()];
+        to.copy_(from);
       }
       if (made.equal(value)) continue;
       leaf = WithStrides(made, value.strides());
