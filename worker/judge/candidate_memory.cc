@@ -36,9 +36,10 @@ bool OwnMemory::Has(std::uint64_t address, std::size_t bytes) const {
 }
 
 std::optional<OwnMemory> CandidateMemory::Own() const {
+  constexpr std::size_t kMost = std::size_t{4} << 20;  // of text: what lies in mappings beyond counts as not its own
   std::string text;
   char part[1 << 16];
-  for (;;) {
+  while (text.size() < kMost) {
     const ssize_t n = ::pread(maps_.get(), part, sizeof part, static_cast<off_t>(text.size()));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return std::nullopt;

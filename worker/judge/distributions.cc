@@ -22,7 +22,6 @@ constexpr double kOutlier = 1000;        // times an element
 constexpr double kMostOutlier = 0x1p17;  // in long sums
 constexpr double kOutlierShare = 1e-3;   // of the elements
 constexpr int kFew = 1, kFewLess = 2;    // forms of OUTLIERS
-constexpr int kHidden = 3;               // outliers of a large input that a sample of it does not show
 constexpr std::int64_t kLarge = 1 << 14;
 constexpr double kDense = 1.0 / 8;       // of a sparse input that is not zero, at most
 constexpr double kPerReduction = 128;    // elements that are not zero in one reduction, about
@@ -272,7 +271,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         at::Tensor chosen = few ? at::zeros(value.sizes(), value.options().dtype(at::kBool))
                                 : Uniform(value, generator).lt(kOutlierShare);
         const at::Tensor flat = chosen.view({-1});
-        for (int one = 0; one < (few ? kHidden : 1); ++one) {
+        for (int one = 0; one < (few ? kHiddenElements : 1); ++one) {
           flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);
         }
         const double most = type == at::kHalf ? kOutlier : kMostOutlier;

@@ -34,6 +34,9 @@ bool Needless(Distribution distribution, int form, const std::set<int>& borne);
 // such errors add up; those of values as drawn average out.
 inline constexpr int kAsDrawn = 0, kLeaning = 1;
 
+// Elements of a large input that are others in secret places: a sample of its values does not show them.
+inline constexpr int kHiddenElements = 3;
+
 inline constexpr int kOneTerm = 1;  // the first of these forms
 bool OneTerm(Distribution distribution, int form);
 // OtherDraw::skipped and Transformed::skipped of a form that is none here.

@@ -102,12 +102,16 @@ void Expecting::FollowInputs(Expected* expected) const {
   }
 }
 
+bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
+  const Choosing choosing(chosen_);
+  return NudgeMore(leaves, kMostElements, expected);
+}
+
 // By one nudge the response of a single sum may be anything down to 0; of thousands of elements some are large, unless
 // a few of them outweigh all others. What jumps is left as the one nudge shows it, and counted over all of them.
 bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Expected* expected) {
   constexpr int kNudges = 12;           // with the first
   constexpr double kMostSeconds = 0.5;  // for all of them
-  const Choosing choosing(chosen_);
   Turns turns(kMostSeconds);
   struct Responses {
     std::size_t output;

@@ -56,9 +56,7 @@ class Expecting {
 
   // What Compute gave with `nudge` shows the response to one nudge. Of each element, in its place: the root mean square
   // of the responses to several. False where there were none, for want of time or memory.
-  bool NudgeMore(const std::vector<Leaf>& leaves, Expected* expected) {
-    return NudgeMore(leaves, kMostElements, expected);
-  }
+  bool NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
 
   // Fills in `errors` of what Compute gave with `high`.
   void AddErrors(const std::vector<Leaf>& leaves, Expected* expected);

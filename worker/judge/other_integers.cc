@@ -11,7 +11,6 @@ namespace grove::judge {
 namespace {
 
 constexpr int kFewIntegers = 1;   // a form: who looks at a sample of the values finds them as the problem draws them
-constexpr int kHidden = 3;        // so many of each input
 constexpr double kFewValues = 4;  // two are flags, three are signs, four are codes of two bits
 constexpr double kMostZeros = 1.0 / 4;  // more are left out on purpose
 constexpr double kNegative = 1.0 / 4, kSmall = 1.0 / 2;
@@ -40,6 +39,22 @@ bool MeansMore(const at::Tensor& value, const at::Tensor& again) {
   return false;
 }
 
+// Some elements, in secret places, have the values of others.
+at::Tensor FewChanged(const at::Tensor& value, Random* random) {
+  constexpr int kTries = 16;  // for another value
+  const at::Tensor made = value.clone(at::MemoryFormat::Contiguous), flat = made.view({-1});
+  const auto any = [&] {
+    return flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))];
+  };
+  for (int one = 0; one < kHiddenElements; ++one) {
+    const at::Tensor to = any();
+    at::Tensor from = any();
+    for (int tries = 1; tries < kTries && from.equal(to); ++tries) from = any();
+    to.copy_(from);
+  }
+  return made;
+}
+
 }  // namespace
 
 Transformed MakeIntegers(int form, const std::vector<double>& most, const std::vector<Leaf>& again, Random* random,
@@ -57,18 +72,7 @@ Transformed MakeIntegers(int form, const std::vector<double>& most, const std::v
       continue;
     }
     if (form == kFewIntegers) {
-      at::Tensor made = value.clone(at::MemoryFormat::Contiguous);
-      const at::Tensor flat = made.view({-1});
-      for (int one = 0; one < kHidden; ++one) {
-        const auto place = [&] {
-          return static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())));
-        };
-        const at::Tensor to = flat[place()];
-        constexpr int kTries = 16;  // for another value
-        at::Tensor from = flat[place()];
-        for (int tries = 1; tries < kTries && from.equal(to); ++tries) from = flat[place()];
-        to.copy_(from);
-      }
+      const at::Tensor made = FewChanged(value, random);
       if (made.equal(value)) continue;
       leaf = WithStrides(made, value.strides());
       changed = true;
