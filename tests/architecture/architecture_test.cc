@@ -83,6 +83,30 @@ TEST_CASE("Every include points down", "[architecture]") {
   CHECK(parts.count("coordinator") == 1);
 }
 
+TEST_CASE("What is built on GPU hosts includes what it names of the standard library", "[architecture]") {
+  const auto text_of = [](const std::string& file) {
+    const fs::path path = fs::path(GROVE_SOURCE_DIR) / file;
+    return fs::exists(path) ? ReadWhole(path) : std::string();
+  };
+  std::vector<Violation> violations;
+  for (const std::string& file : Files()) {
+    if (IsSource(file)) Append(&violations, CheckStandardIncludes(file, text_of(file), text_of));
+  }
+  INFO(Listed(violations));
+  CHECK(violations.empty());
+
+  const auto planted = [](const std::string& file) {
+    return file == "worker/judge/b.h" ? std::string("#pragma once\n#include <map>\n") : std::string();
+  };
+  const std::string source =
+      "#include \"worker/judge/b.h\"\nstd::map<int, int> a;  // no std::vector\nstd::set<int> b;\n";
+  const std::vector<Violation> found = CheckStandardIncludes("worker/judge/a.h", source, planted);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].line == 3);
+  CHECK(found[0].what == "std::set without <set>");
+  CHECK(CheckStandardIncludes("coordinator/engine/a.h", source, planted).empty());
+}
+
 TEST_CASE("No file names the machine it was written on or says that it is unfinished", "[architecture]") {
   std::vector<Violation> violations;
   const std::vector<std::string> files = Files();

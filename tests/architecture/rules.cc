@@ -1,6 +1,10 @@
 #include "tests/architecture/rules.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -219,6 +223,95 @@ std::vector<Violation> CheckIncludes(const std::string& file, absl::string_view 
                             " only: ", folder->why));
     }
     if (absl::StrContains(include.path, "../")) violates("includes are written from the source root");
+  }
+  return out;
+}
+
+std::vector<Violation> CheckStandardIncludes(const std::string& file, absl::string_view source,
+                                             const std::function<std::string(const std::string&)>& text_of) {
+  static const auto* const headers = new std::map<std::string, std::string>{
+      {"any_of", "algorithm"},
+      {"array", "array"},
+      {"atomic", "atomic"},
+      {"chrono", "chrono"},
+      {"clamp", "algorithm"},
+      {"condition_variable", "condition_variable"},
+      {"deque", "deque"},
+      {"exchange", "utility"},
+      {"exp", "cmath"},
+      {"find_if", "algorithm"},
+      {"function", "functional"},
+      {"hypot", "cmath"},
+      {"ifstream", "fstream"},
+      {"int64_t", "cstdint"},
+      {"iota", "numeric"},
+      {"isnan", "cmath"},
+      {"lock_guard", "mutex"},
+      {"logic_error", "stdexcept"},
+      {"make_shared", "memory"},
+      {"make_unique", "memory"},
+      {"map", "map"},
+      {"max", "algorithm"},
+      {"memcpy", "cstring"},
+      {"memset", "cstring"},
+      {"min", "algorithm"},
+      {"move", "utility"},
+      {"mutex", "mutex"},
+      {"numeric_limits", "limits"},
+      {"optional", "optional"},
+      {"ostringstream", "sstream"},
+      {"pair", "utility"},
+      {"prev", "iterator"},
+      {"runtime_error", "stdexcept"},
+      {"set", "set"},
+      {"shared_ptr", "memory"},
+      {"snprintf", "cstdio"},
+      {"sort", "algorithm"},
+      {"span", "span"},
+      {"sqrt", "cmath"},
+      {"strcmp", "cstring"},
+      {"string", "string"},
+      {"string_view", "string_view"},
+      {"system_error", "system_error"},
+      {"thread", "thread"},
+      {"to_string", "string"},
+      {"tuple", "tuple"},
+      {"uint32_t", "cstdint"},
+      {"uint64_t", "cstdint"},
+      {"uint8_t", "cstdint"},
+      {"unique_ptr", "memory"},
+      {"unordered_map", "unordered_map"},
+      {"unordered_set", "unordered_set"},
+      {"variant", "variant"},
+      {"vector", "vector"},
+  };
+  std::vector<Violation> out;
+  if (std::none_of(std::begin(kBuiltOnGpuHosts), std::end(kBuiltOnGpuHosts),
+                   [&](absl::string_view folder) { return absl::StartsWith(file, folder); })) {
+    return out;
+  }
+  std::set<std::string> included;
+  std::vector<std::string> texts = {std::string(source)};
+  while (!texts.empty()) {
+    const std::string text = std::move(texts.back());
+    texts.pop_back();
+    for (const Include& include : IncludesOf(text)) {
+      if (included.insert(include.path).second && IsOurs(include.path)) texts.push_back(text_of(include.path));
+    }
+  }
+  int line = 0;
+  for (absl::string_view text : absl::StrSplit(source, '\n')) {
+    ++line;
+    text = text.substr(0, text.find("//"));
+    constexpr absl::string_view kStandard = "std::";
+    for (size_t at = text.find(kStandard); at != absl::string_view::npos; at = text.find(kStandard, at + 1)) {
+      size_t end = at + kStandard.size();
+      while (end < text.size() && IsWordChar(text[end])) ++end;
+      const std::string name(text.substr(at + kStandard.size(), end - at - kStandard.size()));
+      const auto header = headers->find(name);
+      if (header == headers->end() || included.count(header->second) > 0) continue;
+      out.push_back({file, line, absl::StrCat("std::", name, " without <", header->second, ">")});
+    }
   }
   return out;
 }

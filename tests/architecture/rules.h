@@ -1,6 +1,7 @@
 // The layering of docs/ARCHITECTURE.md as rules over include lines, and what no file may hold.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ std::vector<Include> IncludesOf(absl::string_view source);
 
 // What the layering says of a C, C++ or CUDA file. `file` is its path relative to the source root, with '/'.
 std::vector<Violation> CheckIncludes(const std::string& file, absl::string_view source);
+
+// Names of the standard library in a file that is built on GPU hosts, where neither it nor a header of ours that it
+// includes has the standard header: another compiler's headers do not bring it along. `text_of`: a file of ours by its
+// path, empty where there is none.
+std::vector<Violation> CheckStandardIncludes(const std::string& file, absl::string_view source,
+                                             const std::function<std::string(const std::string&)>& text_of);
 
 // torch in Python files outside of the judge, the Python candidate, tests and examples.
 std::vector<Violation> CheckPython(const std::string& file, absl::string_view source);

@@ -55,7 +55,7 @@ class Runs(unittest.TestCase):
         program.slots = [([torch.rand(8)], [torch.full((8,), float("nan")), torch.full((), float("nan"))])
                          for _ in range(slots)]
         program.inputs = [arguments for arguments, _ in program.slots]
-        program.addresses = memoryview(bytearray(8 * 2 * slots)).cast("Q") if told else None
+        program.result_places = memoryview(bytearray(8 * 2 * slots)).cast("Q") if told else None
         for order in runs:
             for arguments, places in program.slots:
                 arguments[0].uniform_()
@@ -77,13 +77,13 @@ class Runs(unittest.TestCase):
         the last."""
         sent, made = [], []
         program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), PROGRAM.CpuDevice(torch), torch)
-        program.addresses = memoryview(bytearray(8 * calls * len(places) + 8)).cast("Q")
+        program.result_places = memoryview(bytearray(8 * calls * len(places) + 8)).cast("Q")
         program.model = lambda: made.append(result()) or made[-1]
         program.slots, program.inputs = [([], places)] * calls, [[]] * calls
         program.run({"slots": list(range(calls)), "store": "later"})
-        self.assertEqual(program.addresses[calls * len(places)], 0)
+        self.assertEqual(program.result_places[calls * len(places)], 0)
         lying = []
-        for i, address in enumerate(program.addresses[: calls * len(places)]):
+        for i, address in enumerate(program.result_places[: calls * len(places)]):
             place = places[i % len(places)]
             size = place.numel() * place.element_size()
             lying.append(address and torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=place.dtype)

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -79,8 +80,18 @@ json Conversation::ReceiveWithin(const char* wanted, double limit, const char* l
     limit_name = "run_wall_seconds";
     limit_set = limits_.run_wall;
   }
-  auto received =
-      channel_.Receive(std::chrono::nanoseconds(static_cast<std::int64_t>(wait * 1e9)), wire::kMaxCandidateFrameBytes);
+  const auto due = begin + std::chrono::nanoseconds(static_cast<std::int64_t>(wait * 1e9));
+  wire::ReceiveResult received;
+  for (;;) {
+    received = channel_.Receive(std::max<std::chrono::nanoseconds>(due - Clock::now(), std::chrono::nanoseconds(0)),
+                                wire::kMaxCandidateFrameBytes);
+    if (!received.ok() || !hear_of_memory_ || received.message.body.value("type", json()) != "memory") break;
+    TakeMemory(std::move(received.message));
+    if (Clock::now() >= due) {
+      received.status = wire::ReceiveStatus::kTimeout;
+      break;
+    }
+  }
   switch (received.status) {
     case wire::ReceiveStatus::kOk:
       break;
@@ -115,6 +126,30 @@ json Conversation::ReceiveWithin(const char* wanted, double limit, const char* l
   if (*type != wanted)
     throw Protocol("\"" + Bounded(type->get<std::string>(), 40) + "\" where \"" + wanted + "\" was due");
   return body;
+}
+
+void Conversation::TakeMemory(wire::Message message) const {
+  const auto pieces = message.body.find("pieces"), freed = message.body.find("freed");
+  std::vector<Piece> taken;
+  if (pieces != message.body.end()) {
+    if (!pieces->is_array() || pieces->size() != message.fds.size()) throw Protocol("\"memory\" without its pieces");
+    for (std::size_t i = 0; i < pieces->size(); ++i) {
+      const json& piece = (*pieces)[i];
+      if (!piece.is_array() || piece.size() != 2 || !piece[0].is_number_unsigned() || !piece[1].is_number_unsigned()) {
+        throw Protocol("a piece of memory that is none");
+      }
+      taken.push_back({piece[0], piece[1], std::move(message.fds[i])});
+    }
+  }
+  std::vector<std::uint64_t> gone;
+  if (freed != message.body.end()) {
+    if (!freed->is_array()) throw Protocol("\"memory\" that is freed without its numbers");
+    for (const json& number : *freed) {
+      if (!number.is_number_unsigned()) throw Protocol("a piece of memory without a number");
+      gone.push_back(number);
+    }
+  }
+  hear_of_memory_(std::move(taken), gone);
 }
 
 std::string Conversation::Doing() const {
@@ -245,16 +280,15 @@ void Conversation::RunProfiled(const std::vector<std::size_t>& slots) {
 }
 
 // From the request until the answer has come and `drained` has returned.
-Conversation::Span Conversation::Ask(const json& request, std::size_t calls, const std::function<void()>& drained,
-                                     json* body, const char* answer) {
+Conversation::Span Conversation::Ask(const json& request, std::size_t calls, const Drained& drained, json* body,
+                                     const char* answer) {
   Span span;
   span.begin = Clock::now();
   Send(request);
   LetGo();
   const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(calls, 1));
   *body = ReceiveWithin(answer, limit, "call_wall_seconds", limits_.call_wall);
-  if (drained) drained();
-  span.end = Clock::now();
+  span.end = drained ? drained() : Clock::now();
   return span;
 }
 
@@ -269,8 +303,7 @@ double Conversation::Took(const Span& span, const std::function<void()>& meanwhi
   return std::chrono::duration<double>(span.end - begin).count();
 }
 
-double Conversation::Practise(std::size_t calls, std::size_t like, const std::function<void()>& drained,
-                              const json& results) {
+double Conversation::Practise(std::size_t calls, std::size_t like, const Drained& drained, const json& results) {
   json request{{"type", "run"}, {"slots", json::array()}, {"store", "later"}, {"practice", calls}}, body;
   if (!results.empty()) request["results"] = results;
   if (like > 0) request["filling"] = Filling(like);
@@ -282,8 +315,8 @@ double Conversation::PractiseStoring(std::size_t like) {
   return Took(Ask({{"type", "store"}, {"slots", Filling(like)}, {"practice", true}}, 1, nullptr, &body, "stored"));
 }
 
-Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t like,
-                             const std::function<void()>& drained, const std::function<void()>& at_once) {
+Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const Drained& drained,
+                             const std::function<void()>& at_once) {
   json request{{"type", "run"}, {"slots", slots}, {"store", "later"}}, body;
   if (like > slots.size()) request["filling"] = Filling(like - slots.size());
   Reply reply;

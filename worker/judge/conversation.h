@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -22,12 +23,22 @@ struct ConversationLimits {
   std::chrono::nanoseconds spin{0};  // so long an answer is waited for without sleep
 };
 
+// Device memory of a script's process that results lie in, by its own words.
+struct Piece {
+  std::uint64_t number = 0;  // its name in that process, for good
+  std::size_t bytes = 0;
+  wire::UniqueFd fd;
+};
+
 struct Reply {
   std::vector<double> claims;  // seconds; the candidate's own words
   nlohmann::json outputs;      // Python candidates: type, shape and device of what forward returned
   nlohmann::json work;         // observed runs: a WorkReport (observation.h); null where nothing was observed
   double wall = 0;             // seconds to its answer on the judge's clock: from the request, or as RunTimed says
 };
+
+// Waits until nothing is at work on the device any more, and says when that was.
+using Drained = std::function<std::chrono::steady_clock::time_point()>;
 
 class Conversation {
  public:
@@ -53,18 +64,18 @@ class Conversation {
   // The same, marked by the candidate for a profiler that watches its process.
   void RunProfiled(const std::vector<std::size_t>& slots);
   // The same, timed. The clock runs from when the candidate is let go (where it is not held, from the request) until
-  // `drained` comes back, which is called at the answer and waits for the device; then, while the candidate is being
-  // stopped, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python
+  // the moment that `drained` gives, which is called at the answer and waits for the device; then, while the candidate
+  // is being stopped, `at_once` is called: whatever still runs there by stealth is to find nothing to work on. A Python
   // candidate keeps what forward returned for Store, and says where it lies where there is room for that
   // (Arena::AddAddresses); the reply has `outputs` where the last slot's are not of the wanted types and shapes.
   // `like`: the request is as long as that of a run of so many calls, whatever it asks for: an empty run that costs
   // what asking for a full one does.
-  Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const std::function<void()>& drained,
+  Reply RunTimed(const std::vector<std::size_t>& slots, std::size_t like, const Drained& drained,
                  const std::function<void()>& at_once);
   // The same with so many calls of a program of the candidate's process own, which it runs only before the candidate's
   // program is loaded. Seconds.
   // `results`: [region, offset, bytes] for each of which a Python process makes a tensor besides.
-  double Practise(std::size_t calls, std::size_t like, const std::function<void()>& drained,
+  double Practise(std::size_t calls, std::size_t like, const Drained& drained,
                   const nlohmann::json& results = nlohmann::json::array());
   // Storing them there, in a request as long as one for so many slots. Seconds.
   double PractiseStoring(std::size_t like);
@@ -75,6 +86,11 @@ class Conversation {
   // The reply has `outputs` (of the last slot) and `wall`.
   Reply Store(const std::vector<std::size_t>& slots);
   void Close();
+
+  // Called with what a script says of the memory that its results lie in, before the answer that names it: pieces that
+  // are new, and the numbers of those that it has given back.
+  using HearOfMemory = std::function<void(std::vector<Piece>, const std::vector<std::uint64_t>& freed)>;
+  void SetHearOfMemory(HearOfMemory hear) { hear_of_memory_ = std::move(hear); }
 
   // Called after every run that is not timed, once the candidate is held where it can be; may throw a Verdict.
   void SetLook(std::function<void()> look) { look_ = std::move(look); }
@@ -101,13 +117,14 @@ class Conversation {
 
  private:
   nlohmann::json ReceiveWithin(const char* wanted, double limit, const char* limit_name, double limit_set);
+  void TakeMemory(wire::Message message) const;
   void TakeClaims(const nlohmann::json& body, std::size_t calls, Reply* reply) const;
   [[noreturn]] void Fail(const nlohmann::json& body) const;
   std::string Doing() const;
   struct Span {
     std::chrono::steady_clock::time_point begin, end;
   };
-  Span Ask(const nlohmann::json& request, std::size_t calls, const std::function<void()>& drained, nlohmann::json* body,
+  Span Ask(const nlohmann::json& request, std::size_t calls, const Drained& drained, nlohmann::json* body,
            const char* answer = "done");
   // Seconds of a span in which the candidate was let go, once it is held again where it is to be.
   double Took(const Span& span, const std::function<void()>& meanwhile = nullptr);
@@ -119,6 +136,7 @@ class Conversation {
   ConversationLimits limits_;
   Hold hold_;
   std::function<void()> look_;
+  HearOfMemory hear_of_memory_;
   std::chrono::steady_clock::time_point deadline_;
   std::string stage_ = "load";
   bool quiet_ = false;

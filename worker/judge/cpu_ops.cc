@@ -1,58 +1,22 @@
 #include <cpuid.h>
-#include <fcntl.h>
 #include <malloc.h>
-#include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "common/wire/channel.h"
 #include "worker/judge/awake.h"
 #include "worker/judge/device_ops.h"
+#include "worker/judge/memory_file.h"
 
 namespace grove::judge {
 namespace {
-
-class MemoryFile : public SharedBlock {
- public:
-  explicit MemoryFile(std::size_t bytes) : bytes_(bytes) {
-    fd_ = wire::UniqueFd(::memfd_create("grove", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "memfd_create");
-    if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
-      throw std::system_error(errno, std::generic_category(), "ftruncate of shared memory");
-    }
-    // A candidate that could shrink the file would end the judge with SIGBUS.
-    if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-      throw std::system_error(errno, std::generic_category(), "sealing shared memory");
-    }
-    // Memory is taken now: running out of it is an error here and would be a SIGBUS later.
-    if (int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-      throw std::system_error(error, std::generic_category(),
-                              "taking " + std::to_string(bytes) + " bytes of shared memory");
-    }
-    void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
-    if (at == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap of shared memory");
-    data_ = static_cast<char*>(at);
-  }
-  ~MemoryFile() override { ::munmap(data_, bytes_); }
-  char* data() override { return data_; }
-  std::size_t bytes() const override { return bytes_; }
-  int fd() const override { return fd_.get(); }
-
- private:
-  wire::UniqueFd fd_;
-  char* data_ = nullptr;
-  std::size_t bytes_;
-};
 
 std::string CpuName() {
   std::ifstream file("/proc/cpuinfo");
@@ -113,7 +77,7 @@ class CpuOps : public DeviceOps {
     held -= std::min(held, ::mallinfo2().fordblks);
     return std::min(free, most_memory_ > held ? most_memory_ - held : 0);
   }
-  std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override { return std::make_unique<MemoryFile>(bytes); }
+  std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override { return MakeMemoryFile(bytes); }
   void Copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) override {
     for (const std::size_t offset : offsets) std::memcpy(to + offset, from + offset, bytes);

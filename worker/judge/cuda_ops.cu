@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/wire/spin.h"
@@ -43,6 +45,8 @@ struct Driver {
   decltype(&cuMemCreate) create = nullptr;
   decltype(&cuMemRelease) release = nullptr;
   decltype(&cuMemExportToShareableHandle) export_handle = nullptr;
+  decltype(&cuMemImportFromShareableHandle) import_handle = nullptr;
+  decltype(&cuMemGetAllocationPropertiesFromHandle) properties = nullptr;
   decltype(&cuMemAddressReserve) reserve = nullptr;
   decltype(&cuMemAddressFree) free_address = nullptr;
   decltype(&cuMemMap) map = nullptr;
@@ -54,6 +58,8 @@ struct Driver {
     Resolve("cuMemCreate", &create);
     Resolve("cuMemRelease", &release);
     Resolve("cuMemExportToShareableHandle", &export_handle);
+    Resolve("cuMemImportFromShareableHandle", &import_handle);
+    Resolve("cuMemGetAllocationPropertiesFromHandle", &properties);
     Resolve("cuMemAddressReserve", &reserve);
     Resolve("cuMemAddressFree", &free_address);
     Resolve("cuMemMap", &map);
@@ -135,13 +141,50 @@ class DeviceBlock : public SharedBlock {
   bool reserved_ = false, mapped_ = false;
 };
 
+// Whatever comes from the other process may be anything: what does not fit is not mapped.
+class ForeignBlock : public MemoryBlock {
+ public:
+  ForeignBlock(const Driver& driver, int ordinal, int fd, std::size_t bytes) : driver_(driver), bytes_(bytes) {
+    CUmemGenericAllocationHandle handle;
+    if (driver_.import_handle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS) {
+      return;
+    }
+    CUmemAllocationProp kind{};
+    if (driver_.properties(&kind, handle) == CUDA_SUCCESS && kind.type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+        kind.location.type == CU_MEM_LOCATION_TYPE_DEVICE && kind.location.id == ordinal) {
+      reserved_ = driver_.reserve(&at_, bytes_, 0, 0, 0) == CUDA_SUCCESS;
+      mapped_ = reserved_ && driver_.map(at_, bytes_, 0, handle, 0) == CUDA_SUCCESS;
+      CUmemAccessDesc access{};
+      access.location = kind.location;
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      usable_ = mapped_ && driver_.set_access(at_, bytes_, &access, 1) == CUDA_SUCCESS;
+    }
+    driver_.release(handle);  // the mapping keeps the memory
+  }
+  ~ForeignBlock() override {
+    if (mapped_) driver_.unmap(at_, bytes_);
+    if (reserved_) driver_.free_address(at_, bytes_);
+  }
+  bool usable() const { return usable_; }
+  char* data() override { return reinterpret_cast<char*>(at_); }
+  std::size_t bytes() const override { return bytes_; }
+
+ private:
+  const Driver& driver_;
+  CUdeviceptr at_ = 0;
+  const std::size_t bytes_;
+  bool reserved_ = false, mapped_ = false, usable_ = false;
+};
+
 struct Pattern {
   unsigned char bytes[16];
 };
 
-// Regions are aligned to 256, so whole 16-byte words are written and the odd end byte by byte.
+// Whole 16-byte words where they are aligned, and the rest byte by byte.
 __global__ void FillPattern(unsigned char* out, Pattern pattern, std::size_t bytes) {
-  const std::size_t words = bytes / 16, step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  const bool aligned = (reinterpret_cast<std::uintptr_t>(out) & 15) == 0;
+  const std::size_t words = aligned ? bytes / 16 : 0, step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   uint4 word;
   memcpy(&word, pattern.bytes, 16);
   const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -267,6 +310,10 @@ class CudaOps : public DeviceOps {
   void ReleaseCache() override { ReleaseCudaCache(); }
   std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) override {
     return std::make_unique<DeviceBlock>(*driver_, ordinal_, bytes, shared_bytes_);
+  }
+  std::unique_ptr<MemoryBlock> Import(int fd, std::size_t bytes) override {
+    auto block = std::make_unique<ForeignBlock>(*driver_, ordinal_, fd, bytes);
+    return block->usable() ? std::move(block) : nullptr;
   }
   void Copy(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr), "copying on the device");

@@ -17,12 +17,16 @@
 
 namespace grove::judge {
 
-// A piece of memory that can be handed to a candidate. The judge keeps its own mapping.
-class SharedBlock {
+class MemoryBlock {
  public:
-  virtual ~SharedBlock() = default;
+  virtual ~MemoryBlock() = default;
   virtual char* data() = 0;  // device address on a GPU
   virtual std::size_t bytes() const = 0;
+};
+
+// A piece of memory that can be handed to a candidate. The judge keeps its own mapping.
+class SharedBlock : public MemoryBlock {
+ public:
   virtual int fd() const = 0;  // owned by the block
 };
 
@@ -37,6 +41,9 @@ class DeviceOps {
   virtual std::int64_t others_bytes() const { return 0; }
   virtual void ReleaseCache() {}  // gives back device memory that torch keeps for later
   virtual std::unique_ptr<SharedBlock> Allocate(std::size_t bytes) = 0;
+  // Another process's piece of this device's memory, by a descriptor of its making, which stays the caller's. Counts as
+  // that process's. Null where the descriptor is none of such memory, or of less than so many bytes; always on a CPU.
+  virtual std::unique_ptr<MemoryBlock> Import(int, std::size_t) { return nullptr; }
   virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;  // on the device; queued
   // Pieces of `bytes` (whole words of 16), each `offset` bytes from `to` and `from`, in one step; queued.
   virtual void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) = 0;

@@ -223,7 +223,7 @@ class Evaluator {
     if (!settings_.skip_timing) {
       candidate_ = std::make_unique<CandidateSide>(conversation_, arena_, *values_, ops_, settings_.python_candidate,
                                                    settings_.Warm(), settings_.memory);
-      candidate_->ShareAddresses(timed_slots_);
+      candidate_->SharePlaces(timed_slots_);
     }
     StageDone("inputs");
     arena_.Map(&conversation_);

@@ -44,7 +44,7 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
       open["init"] = problem_.reference->InitPickle();
       open["structure"] = problem_.reference->Structure();
     }
-    side_->ShareAddresses(timed_slots);
+    side_->SharePlaces(timed_slots);
     arena_.Map(&conversation_);
     progress_("open", "what asking the rival costs");
     side_->LearnAsking(timed_slots, PracticeRuns(ops_, settings_), Between(problem_, ops_));

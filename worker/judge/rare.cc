@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "worker/judge/exactness.h"
 #include "worker/judge/words.h"

@@ -26,6 +26,8 @@ constexpr double kMoreStoring = 1.25;
 // So may the inputs, and a moment for what else the judge's host does.
 constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
 // And standing still: a busy machine takes its time.
+// Behind another empty kernel the next one may take so much more, and to wait until all is quiet.
+constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kMoreQuieting = 1.25, kMoreQuietingOnce = 50e-6;
 constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
 // Where what it makes of its results until then is taken for them: no more than that stopping is not always the same.
 constexpr double kMoreOwnStopping = 1.25, kMoreOwnStoppingOnce = 50e-6;
@@ -75,7 +77,7 @@ void Side::Cool(const std::vector<std::size_t>& sets) {
 void ReferenceSide::Prepare(const std::vector<std::size_t>& sets) {
   former_.clear();
   std::swap(former_, calls_);
-  if (ops_.cuda()) former_.clear();
+  if (ops_.cuda() && !forgets_within_) former_.clear();
   for (std::size_t set : sets) calls_[set] = reference_.Prepare(values_.leaves(set), mode_);
   ops_.Synchronize();
 }
@@ -84,15 +86,16 @@ void ReferenceSide::EvictOutputs(const std::vector<std::size_t>&) {
   for (const auto& [set, call] : former_) {
     for (const at::Tensor& output : call->Outputs()) ops_.Evict(output.data_ptr(), output.nbytes());
   }
-  former_.clear();
+  if (!forgets_within_) former_.clear();
 }
 
 double ReferenceSide::Run(const std::vector<std::size_t>& sets) {
-  former_.clear();
+  if (!forgets_within_) former_.clear();
   std::vector<Call*> order;
   for (std::size_t set : sets) order.push_back(calls_.at(set).get());
   std::vector<at::Tensor> copies;
   const auto begin = Clock::now();
+  former_.clear();
   if (order.empty()) {
     ops_.EmptyRun();
   } else {
@@ -161,10 +164,11 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
+  asked_ = Clock::now();
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
       // The clock stops when work of our own has gone through the device, behind whatever it was still doing.
-      [this] { ops_.EmptyRun(); },
+      [this] { return WaitUntilQuiet(); },
       // The last call's inputs first: what is late is late from the end.
       [this, &sets] {
         for (auto set = sets.rbegin(); set != sets.rend(); ++set) arena_.Spoil(&arena_.at(*set));
@@ -177,16 +181,61 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
     if (!sets.empty() && reply_.outputs.is_null()) {
       reply_.outputs = nlohmann::json::array();
       for (const Place& place : arena_.at(sets.back()).out.places) {
-        reply_.outputs.push_back({{"dtype", place.type.name}, {"shape", place.shape}, {"device", "cpu"}});
+        reply_.outputs.push_back(
+            {{"dtype", place.type.name}, {"shape", place.shape}, {"device", ops_.cuda() ? "cuda" : "cpu"}});
       }
     }
   }
   return reply_.wall;
 }
 
-void CandidateSide::ShareAddresses(std::size_t calls) {
-  if (python_ && !ops_.cuda() && memory_ != nullptr && conversation_.can_hold()) arena_.AddAddresses(calls);
+// Two contexts that are both at work take turns: an empty kernel has its own after some milliseconds, and says nothing
+// of who goes on behind it. The next one does.
+Clock::time_point CandidateSide::WaitUntilQuiet() {
+  constexpr double kMost = 2,
+                   kMostOnce = 50e-3;  // of the run that it belongs to; seconds. Who goes on is noticed later.
+  ops_.EmptyRun();
+  const auto begin = Clock::now();
+  if (!ops_.cuda() || quick_ <= 0) return begin;
+  const double most = kMost * std::chrono::duration<double>(begin - asked_).count() + kMostOnce;
+  auto quiet = begin;
+  for (;;) {
+    const auto next = Clock::now();
+    ops_.EmptyRun();
+    if (Since(next) <= quick_) return quiet;
+    quiet = Clock::now();
+    if (Since(begin) > most) return quiet;
+  }
 }
+
+void CandidateSide::LearnQuick() {
+  constexpr int kTimes = 15;
+  std::vector<double> behind;
+  ops_.EmptyRun();
+  for (int i = 0; i < kTimes; ++i) {
+    const auto begin = Clock::now();
+    ops_.EmptyRun();
+    behind.push_back(Since(begin));
+  }
+  quick_ = kMoreQuick * Median(behind) + kMoreQuickOnce;
+}
+
+void CandidateSide::SharePlaces(std::size_t calls) {
+  if (!python_ || !conversation_.can_hold()) return;
+  if (ops_.cuda()) {
+    auto pieces = std::make_unique<DeviceResults>(ops_);
+    conversation_.SetHearOfMemory(
+        [pieces = pieces.get()](std::vector<Piece> fresh, const std::vector<std::uint64_t>& freed) {
+          pieces->Hear(std::move(fresh), freed);
+        });
+    returned_ = std::move(pieces);
+  } else if (process_ != nullptr) {
+    returned_ = std::make_unique<ProcessResults>(process_);
+  }
+  if (returned_ != nullptr) arena_.AddResultPlaces(calls);
+}
+
+CandidateSide::~CandidateSide() { conversation_.SetHearOfMemory(nullptr); }
 
 void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
   if (!reads_) return;
@@ -194,7 +243,7 @@ void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
     throw std::logic_error("results are looked at after their process went on");
   }
   if (ran_.empty()) throw std::logic_error("results are looked at twice");
-  const std::optional<OwnMemory> own = memory_->Own();
+  returned_->Look();
   for (std::size_t set : sets) {
     const auto at = std::find(ran_.begin(), ran_.end(), set);
     if (at == ran_.end()) throw std::logic_error("results are looked at that no run has made");
@@ -202,15 +251,8 @@ void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
     for (std::size_t output = 0; output < slot.out.places.size(); ++output) {
       const Place& place = slot.out.places[output];
       if (place.bytes == 0) continue;
-      const std::uint64_t address = arena_.AddressOf(static_cast<std::size_t>(at - ran_.begin()), output);
-      if (own && address != 0 && !own->Has(address, place.bytes)) {
-        throw Verdict{
-            "VERDICT_UNMEASURABLE",
-            "its outputs lie in a mapped file or in shared memory, where one page may be many: return tensors "
-            "of ordinary memory",
-            {}};
-      }
-      memory_->Read(address, slot.outputs->data() + place.offset, place.bytes);
+      returned_->Read(arena_.ResultPlace(static_cast<std::size_t>(at - ran_.begin()), output),
+                      slot.outputs->data() + place.offset, place.bytes);
     }
   }
   SpoilResults();
@@ -225,25 +267,29 @@ void CandidateSide::SpoilResults() {
   for (std::size_t calls = 0; calls < ran_.size() && calls * each < kMostWrites; ++calls) {
     call = (call + 1) % ran_.size();
     for (std::size_t output = 0; output < places.size(); ++output) {
-      const std::uint64_t address = arena_.AddressOf(call, output);
+      const std::uint64_t place = arena_.ResultPlace(call, output);
       const auto poison = PoisonElement(places[output].type, static_cast<std::uint32_t>(random_.Next()));
       const std::size_t elements = places[output].bytes / poison.size();
-      for (std::size_t i = 0; address != 0 && elements > 0 && i < kPlaces; ++i) {
-        memory_->Write(address + random_.Below(elements) * poison.size(), poison.data(), poison.size());
+      for (std::size_t i = 0; place != 0 && elements > 0 && i < kPlaces; ++i) {
+        returned_->Write(place + random_.Below(elements) * poison.size(), poison.data(), poison.size());
       }
     }
   }
 }
 
 bool CandidateSide::CanRead() {
-  if (!arena_.has_addresses()) return false;
+  if (returned_ == nullptr) return false;
   float read = 0;
-  const auto ones =
-      nlohmann::json::array({arena_.address_region(), 0, sizeof read});  // made by practice, and not stored
-  const auto drained = [this] { ops_.EmptyRun(); };
-  conversation_.Practise(1, 0, drained, nlohmann::json::array({ones}));
-  return conversation_.held() && memory_->Read(arena_.AddressOf(0, 0), reinterpret_cast<char*>(&read), sizeof read) &&
-         read == 1;
+  // Made by practice, and not stored.
+  const auto ones = nlohmann::json::array({arena_.result_places_region(), 0, sizeof read});
+  conversation_.Practise(
+      1, 0, [this] { return WaitUntilQuiet(); }, nlohmann::json::array({ones}));
+  if (!conversation_.held()) return false;
+  const auto there = ops_.Allocate(sizeof read);
+  ops_.FromHost(there->data(), &read, sizeof read);
+  returned_->Read(arena_.ResultPlace(0, 0), there->data(), sizeof read);
+  ops_.ToHost(&read, there->data(), sizeof read);
+  return read == 1;
 }
 
 std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets) {
@@ -254,10 +300,18 @@ std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets
 
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
+  double quieting = 0;
+  if (ops_.cuda()) {
+    // What waits on a stream for what the judge does at the answer begins by itself.
+    const auto begin = Clock::now();
+    WaitUntilQuiet();
+    quieting = Since(begin);
+  }
   // What a process asked of the kernel goes on after its answer, until it stands.
   const double late = (ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0) +
                       std::max(0.0, conversation_.stopping() - (reads_ ? kMoreOwnStopping : kMoreStopping) * stopping_ -
-                                        (reads_ ? kMoreOwnStoppingOnce : kMoreStoppingOnce));
+                                        (reads_ ? kMoreOwnStoppingOnce : kMoreStoppingOnce)) +
+                      std::max(0.0, quieting - kMoreQuieting * quieting_ - kMoreQuietingOnce);
   if (!python_ || reads_) return late;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
@@ -306,14 +360,20 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   like_ = calls;
   constexpr std::size_t kFew = 4;
   // T(n) = asking + n calls: twice T(n) less T(2n).
-  std::vector<double> empty, few, twice, stopping;
+  std::vector<double> empty, few, twice, stopping, quieting;
   const auto practise = [&](std::size_t count) {
     between();
     MakeReady({});
-    return conversation_.Practise(count, like_, [this] { ops_.EmptyRun(); });
+    asked_ = Clock::now();
+    return conversation_.Practise(count, like_, [this] { return WaitUntilQuiet(); });
   };
   conversation_.HoldBetweenRuns(true);
   reads_ = CanRead();
+  if (!reads_ && returned_ != nullptr) {
+    conversation_.SetHearOfMemory([](std::vector<Piece>, const std::vector<std::uint64_t>&) {});
+    returned_.reset();
+  }
+  if (ops_.cuda()) LearnQuick();
   practise(kFew);  // pages its code and memory in
   for (int i = 0; i < times; ++i) {
     between();
@@ -321,7 +381,13 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
     few.push_back(practise(kFew));
     twice.push_back(practise(2 * kFew));
     stopping.push_back(conversation_.stopping());
+    if (ops_.cuda()) {
+      const auto begin = Clock::now();
+      WaitUntilQuiet();
+      quieting.push_back(Since(begin));
+    }
   }
+  if (ops_.cuda()) quieting_ = Median(quieting);
   stopping_ = Median(stopping);
   empty_before_ = Median(empty);
   asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
@@ -389,7 +455,7 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
     between();
     MakeReady({});
     conversation_.Practise(
-        1, 0, [this] { ops_.EmptyRun(); }, places);
+        1, 0, [this] { return WaitUntilQuiet(); }, places);
     return conversation_.PractiseStoring(sets);
   };
   store(all);  // pages its code and memory in

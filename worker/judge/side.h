@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "worker/judge/candidate_memory.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/device_ops.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
+#include "worker/judge/returned_memory.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/values.h"
 
@@ -80,6 +80,9 @@ class ReferenceSide : public Side {
   double Run(const std::vector<std::size_t>& sets) override;
   double Collect(const std::vector<std::size_t>&) override { return 0; }
   Mode mode() const { return mode_; }
+  // The outputs of its last run are given back within the next, as a script does that keeps them until then. Without:
+  // on nobody's clock.
+  void ForgetWithin() { forgets_within_ = true; }
 
   // Of the last run; empty when this set was not in it.
   std::vector<at::Tensor> Outputs(std::size_t set);
@@ -99,6 +102,7 @@ class ReferenceSide : public Side {
   std::map<std::size_t, std::unique_ptr<Call>> former_;  // on a CPU: whose outputs' memory the next ones will get
   // Copied within the run, as candidates do: outputs that are memory of the inputs, or not contiguous.
   bool known_ = false, aliases_ = false, copies_ = false;
+  bool forgets_within_ = false;
 };
 
 // A candidate in its process. Its inputs are taken away at the answer: what was not computed by then cannot be. They
@@ -106,7 +110,7 @@ class ReferenceSide : public Side {
 // run: work that it left on a GPU, waiting for them, goes on while its process stands still.
 class CandidateSide : public Side {
  public:
-  // `memory`: of a script on a CPU, where it may be read; null otherwise.
+  // `memory`: of a script's process on a CPU, where it may be read; null otherwise.
   CandidateSide(Conversation& conversation, Arena& arena, Values& values, DeviceOps& ops, bool python, bool warm,
                 std::shared_ptr<const CandidateMemory> memory)
       : Side(ops, warm),
@@ -114,23 +118,26 @@ class CandidateSide : public Side {
         arena_(arena),
         values_(values),
         python_(python),
-        memory_(std::move(memory)) {}
+        process_(std::move(memory)) {}
+  ~CandidateSide() override;
   void Prepare(const std::vector<std::size_t>& sets) override;
   double Run(const std::vector<std::size_t>& sets) override;
   // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
   // claims that each took. Seconds. Its outputs are nobody's.
   std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
+  // From when on nobody was at work on the device. Waits for that, within twice the time that the run has taken.
+  std::chrono::steady_clock::time_point WaitUntilQuiet();
   // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
   // such copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
   // Outputs of sets of the last run, before they are looked at: read from where they lay when its clock stopped. What
-  // is not found there stays unwritten. Throws UNMEASURABLE where it does not lie in memory of the process's own.
+  // is not found there stays unwritten. Throws UNMEASURABLE where one page of their memory may be many. Queued.
   // Nothing to do where the candidate writes or has copied them.
   void Fetch(const std::vector<std::size_t>& sets);
 
-  // Where its memory can be read: the candidate gets room to say where the results of so many calls lie. Before the
-  // arena is mapped.
-  void ShareAddresses(std::size_t calls);
+  // Where a script's memory may be read: it gets room to say where the results of so many calls lie. Before the arena
+  // is mapped.
+  void SharePlaces(std::size_t calls);
   // Results are read from the candidate's memory: known after LearnAsking.
   bool reads() const { return reads_; }
 
@@ -163,6 +170,7 @@ class CandidateSide : public Side {
   void SpoilResults();
   // Whether its memory can be read, which nobody but a process without a program is asked.
   bool CanRead();
+  void LearnQuick();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
   void Hand(const std::vector<std::size_t>& sets) override { arena_.Hand(sets, values_.data()); }
@@ -175,16 +183,20 @@ class CandidateSide : public Side {
   bool python_;
   double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
   double empty_before_ = 0;
-  double asking_error_ = 0;                 // of the two
-  double stopping_ = 0;                     // seconds until it stands after a run, while nothing of it is loaded
+  double asking_error_ = 0;  // of the two
+  double quick_ = 0;         // seconds that an empty kernel behind another takes at most where nobody else is at work
+  double quieting_ = 0;      // and WaitUntilQuiet when it stands, while nothing of it is loaded
+  double stopping_ = 0;      // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
   std::size_t like_ = 0;
+  std::chrono::steady_clock::time_point asked_;  // for the last run
   Reply reply_;
-  std::shared_ptr<const CandidateMemory> memory_;
-  bool reads_ = false;            // results are read there
-  std::vector<std::size_t> ran_;  // whose results: those of the last run
-  std::uint64_t ran_turn_ = 0;    // Conversation::turns then
+  const std::shared_ptr<const CandidateMemory> process_;
+  std::unique_ptr<ReturnedMemory> returned_;  // null where it is not read
+  bool reads_ = false;                        // results are read there
+  std::vector<std::size_t> ran_;              // whose results: those of the last run
+  std::uint64_t ran_turn_ = 0;                // Conversation::turns then
   Random random_ = Random::Secret();
 };
 

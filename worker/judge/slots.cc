@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "worker/judge/compare.h"
+#include "worker/judge/memory_file.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -176,18 +177,19 @@ json Arena::SlotJson(const Slot& slot, std::size_t in, std::size_t out) const {
   return {{"inputs", inputs}, {"outputs", outputs}};
 }
 
-void Arena::AddAddresses(std::size_t calls) {
-  addresses_ = ops_.Allocate(std::max<std::size_t>(calls * slots_.at(0)->out.places.size(), 1) * sizeof(std::uint64_t));
-  std::memset(addresses_->data(), 0, addresses_->bytes());
-  address_region_ = AddRegion(addresses_.get());
+void Arena::AddResultPlaces(std::size_t calls) {
+  result_places_ =
+      MakeMemoryFile(std::max<std::size_t>(calls * slots_.at(0)->out.places.size(), 1) * sizeof(std::uint64_t));
+  std::memset(result_places_->data(), 0, result_places_->bytes());
+  result_places_region_ = AddRegion(result_places_.get());
 }
 
-std::uint64_t Arena::AddressOf(std::size_t call, std::size_t output) const {
-  std::uint64_t address = 0;
-  const std::size_t at = (call * slots_.at(0)->out.places.size() + output) * sizeof address;
-  if (addresses_ == nullptr || at + sizeof address > addresses_->bytes()) return 0;
-  std::memcpy(&address, addresses_->data() + at, sizeof address);
-  return address;
+std::uint64_t Arena::ResultPlace(std::size_t call, std::size_t output) const {
+  std::uint64_t place = 0;
+  const std::size_t at = (call * slots_.at(0)->out.places.size() + output) * sizeof place;
+  if (result_places_ == nullptr || at + sizeof place > result_places_->bytes()) return 0;
+  std::memcpy(&place, result_places_->data() + at, sizeof place);
+  return place;
 }
 
 void Arena::Map(Conversation* conversation) {
@@ -200,8 +202,8 @@ void Arena::Map(Conversation* conversation) {
       fds.push_back(regions_[i]->fd());
     }
     json regions{{"type", "regions"}, {"first", first}, {"regions", list}};
-    if (addresses_ != nullptr && address_region_ >= first && address_region_ < last) {
-      regions["addresses"] = address_region_;
+    if (result_places_ != nullptr && result_places_region_ >= first && result_places_region_ < last) {
+      regions["result_places"] = result_places_region_;
     }
     conversation->Send(regions, fds);
     conversation->Receive("ok");

@@ -73,12 +73,11 @@ class Arena {
   const Slot& at(std::size_t index) const { return *slots_[index]; }
   std::size_t size() const { return slots_.size(); }
 
-  // Adds room where a script says where the results of so many calls of the timed shapes lie.
-  void AddAddresses(std::size_t calls);
-  bool has_addresses() const { return addresses_ != nullptr; }
-  std::size_t address_region() const { return address_region_; }
+  // Adds room, in the host's memory, where a script says where the results of so many calls of the timed shapes lie.
+  void AddResultPlaces(std::size_t calls);
+  std::size_t result_places_region() const { return result_places_region_; }
   // Of the last run's call number `call`; the candidate's own words. 0 where it has said nothing.
-  std::uint64_t AddressOf(std::size_t call, std::size_t output) const;
+  std::uint64_t ResultPlace(std::size_t call, std::size_t output) const;
 
   // Hands the memory to the candidate; nothing of its program runs for that.
   void Map(Conversation* conversation);
@@ -111,8 +110,8 @@ class Arena {
   DeviceOps& ops_;
   Random& random_;
   std::vector<SharedBlock*> regions_;
-  std::unique_ptr<SharedBlock> addresses_;
-  std::size_t address_region_ = 0;
+  std::unique_ptr<SharedBlock> result_places_;
+  std::size_t result_places_region_ = 0;
   std::unique_ptr<SharedBlock> params_, guard_;  // guard_: as much of the guard pattern as the largest room has
   Layout params_layout_;
   nlohmann::json params_json_ = nlohmann::json::array(), names_json_ = nlohmann::json::array();

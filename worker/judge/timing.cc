@@ -69,6 +69,7 @@ Timing::Timing(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings&
       entry.unavailable = "torch.compile needs a Python problem and a torch from 2.0";
     }
     entry.reference = std::make_unique<ReferenceSide>(problem, ops, values, mode, settings_.Warm());
+    if (candidate.reads()) entry.reference->ForgetWithin();
     series_.push_back(std::move(entry));
   }
   for (Rival& rival : rivals) {

@@ -53,6 +53,10 @@ absl::StatusOr<StartedProcess> StartCandidate(const CandidateConfig& config, boo
   spec.read_only = {program};
   spec.devices = config.device_nodes;
   spec.identity = python;
+  if (python && cuda && !config.shareable_memory.empty()) {
+    spec.argv.insert(spec.argv.end(), {"--shareable-memory", config.shareable_memory});
+    spec.read_only.push_back(config.shareable_memory);
+  }
   if (python) {
     spec.read_only.insert(spec.read_only.end(), config.python_folders.begin(), config.python_folders.end());
     spec.read_only.push_back(absl::StrCat(std::filesystem::path(program).parent_path().string(), "/extension_key.py"));

@@ -17,6 +17,7 @@ namespace grove::worker {
 struct CandidateConfig {
   std::shared_ptr<sandbox::SandboxHost> host;
   std::string native_program, python_script, python;  // paths; empty = not available
+  std::string shareable_memory;                       // library for scripts on a GPU; empty = not available
   std::vector<std::string> python_folders;
   device::Tools tools;
   std::vector<std::string> device_nodes;

@@ -127,6 +127,9 @@ absl::StatusOr<Equipment> FindEquipment(PipelineOptions* options) {
     if (auto script = FindProgram(options->paths, "grove-candidate-python"); script.ok()) {
       candidates.python_script = *script;
     }
+    if (auto library = FindProgram(options->paths, "libgrove-shareable-memory.so"); cuda && library.ok()) {
+      candidates.shareable_memory = *library;
+    }
     candidates.python = judges.python = tools.python->path;
     candidates.python_folders = tools.python->folders;
     Append(tools.python->folders, &judges.read_only);

@@ -162,14 +162,17 @@ CodeOrigin OriginOfLibrary(const std::string& path) {
                            "libblis",     "libflexiblas", "libonednn",  "libgsl",     "libarmadillo", "libxsmm"})) {
     return CodeOrigin::kLibrary;
   }
-  if (!writable &&
-      StartsWithAny(name,
-                    {"libcudart", "libcuda.",       "libcuda-",   "libnvrtc",    "libnvjitlink", "libnvptxcompiler",
-                     "libtriton", "libnvidia-",     "libnvvm",    "libnvfatbin", "libcupti",     "libc.so",
-                     "libc-",     "libm.so",        "libm-",      "libgcc_s",    "libstdc++",    "libgomp",
-                     "libiomp",   "libomp",         "libpthread", "libdl",       "librt",        "ld-linux",
-                     "ld-",       "libmvec",        "libutil",    "libquadmath", "libatomic",    "libnss",
-                     "libresolv", "grove-candidate"})) {
+  if (!writable && StartsWithAny(name, {"libcudart",   "libcuda.",        "libcuda-",
+                                        "libnvrtc",    "libnvjitlink",    "libnvptxcompiler",
+                                        "libtriton",   "libnvidia-",      "libnvvm",
+                                        "libnvfatbin", "libcupti",        "libc.so",
+                                        "libc-",       "libm.so",         "libm-",
+                                        "libgcc_s",    "libstdc++",       "libgomp",
+                                        "libiomp",     "libomp",          "libpthread",
+                                        "libdl",       "librt",           "ld-linux",
+                                        "ld-",         "libmvec",         "libutil",
+                                        "libquadmath", "libatomic",       "libnss",
+                                        "libresolv",   "grove-candidate", "libgrove-shareable-memory"})) {
     return CodeOrigin::kHarmless;
   }
   return CodeOrigin::kOwn;

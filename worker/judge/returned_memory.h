@@ -1,0 +1,60 @@
+// The memory that a script's results lie in: read by the judge where it lay when the clock stopped, and written to
+// afterwards. A place is a word of the script's own, which says where a result lies; 0 is nowhere. All of it is
+// hostile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "worker/judge/candidate_memory.h"
+#include "worker/judge/conversation.h"
+#include "worker/judge/device_ops.h"
+
+namespace grove::judge {
+
+class ReturnedMemory {
+ public:
+  virtual ~ReturnedMemory() = default;
+  // Before results are read, their process standing still.
+  virtual void Look() {}
+  // To the judge's memory on the device; queued. Nothing, or a part, where nothing is there. Throws UNMEASURABLE where
+  // one page of it may be many.
+  virtual void Read(std::uint64_t place, char* to, std::size_t bytes) = 0;
+  virtual void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) = 0;  // 1 to 16 bytes; queued
+};
+
+// On a CPU: addresses of its process.
+class ProcessResults : public ReturnedMemory {
+ public:
+  explicit ProcessResults(std::shared_ptr<const CandidateMemory> memory) : memory_(std::move(memory)) {}
+  void Look() override { own_ = memory_->Own(); }
+  void Read(std::uint64_t place, char* to, std::size_t bytes) override;
+  void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) override;
+
+ private:
+  const std::shared_ptr<const CandidateMemory> memory_;
+  std::optional<OwnMemory> own_;
+};
+
+// On a GPU: (number of a piece << 40) | offset in it in bytes. The judge maps the pieces that the process names. Each
+// is one allocation of the driver's, mapped as a whole: no page of it is there twice.
+class DeviceResults : public ReturnedMemory {
+ public:
+  explicit DeviceResults(DeviceOps& ops) : ops_(ops) {}
+  void Hear(std::vector<Piece> pieces, const std::vector<std::uint64_t>& freed);
+  void Read(std::uint64_t place, char* to, std::size_t bytes) override;
+  void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) override;
+
+ private:
+  char* Find(std::uint64_t place, std::size_t bytes) const;  // null where nothing is there
+
+  DeviceOps& ops_;
+  std::map<std::uint64_t, std::unique_ptr<MemoryBlock>> pieces_;
+};
+
+}  // namespace grove::judge
