@@ -127,7 +127,7 @@ absl::StatusOr<Equipment> FindEquipment(PipelineOptions* options) {
     if (auto script = FindProgram(options->paths, "grove-candidate-python"); script.ok()) {
       candidates.python_script = *script;
     }
-    if (auto library = FindProgram(options->paths, "libgrove-shareable-memory.so"); cuda && library.ok()) {
+    if (auto library = FindProgram(options->paths, kShareableMemory); cuda && library.ok()) {
       candidates.shareable_memory = *library;
     }
     candidates.python = judges.python = tools.python->path;

@@ -20,6 +20,8 @@ absl::StatusOr<std::string> FindProgram(const WorkerPaths& paths, const std::str
 std::string RuntimeFolder();
 // The file in <runtime>/libexec/grove whose text is the version that it was built for.
 inline constexpr char kSetupStamp[] = "built-for-version";
+// Beside grove-candidate-python, where there is CUDA: the library that lets a script's results be read.
+inline constexpr char kShareableMemory[] = "libgrove-shareable-memory.so";
 
 // "PATH=...", HOME and the like for judge and candidates. CC, CXX and CUDA_HOME name the tools that were found, which
 // the sandboxes of the judge and of Python candidates show; what these variables say outside may lie anywhere.

@@ -145,6 +145,12 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     if (path.ok() && std::string(name) == "grove-candidate") candidate = *path;
     if (path.ok() && std::string(name) == "grove-sandbox-probe") probe = *path;
   }
+  if (cuda) {
+    const auto path = FindProgram(options.paths, kShareableMemory);
+    add("programs", kShareableMemory, path.ok() ? State::kOk : State::kAbsent,
+        path.ok() ? *path
+                  : absl::StrCat(path.status().message(), "; without it scripts copy their results behind the clock"));
+  }
 
   sandbox::SandboxHost::Options host_options;
   host_options.libexec_dir = options.paths.libexec_dir;
