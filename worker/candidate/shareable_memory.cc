@@ -106,7 +106,14 @@ CUmemAllocationProp KindOn(CUdevice device) {
   return kind;
 }
 
-// Whether the runtime is to be asked instead: `bytes` are no whole granules, or such memory cannot be had.
+// The device of this thread's context, which the runtime makes where there is none yet. False where it cannot.
+bool HasContext(CUdevice* device) {
+  if (TheDriver().context_device(device) == CUDA_SUCCESS) return true;
+  if (TheRuntime().release == nullptr || TheRuntime().release(nullptr) != cudaSuccess) return false;
+  return TheDriver().context_device(device) == CUDA_SUCCESS;
+}
+
+// kNo: the runtime is to be asked instead. `bytes` are no whole granules, or such memory cannot be had.
 enum class Made { kYes, kNo, kNoMemory };
 Made Make(void** address, std::size_t bytes) {
   Driver& driver = TheDriver();
@@ -114,10 +121,7 @@ Made Make(void** address, std::size_t bytes) {
                                  << 20;  // the granule of every GPU so far; small ones are not asked about
   if (!driver.complete || bytes < kLeast || bytes % kLeast != 0) return Made::kNo;
   CUdevice device = 0;
-  if (driver.context_device(&device) != CUDA_SUCCESS) {
-    if (TheRuntime().release == nullptr || TheRuntime().release(nullptr) != cudaSuccess) return Made::kNo;
-    if (driver.context_device(&device) != CUDA_SUCCESS) return Made::kNo;
-  }
+  if (!HasContext(&device)) return Made::kNo;
   const CUmemAllocationProp kind = KindOn(device);
   std::size_t granule = 0;
   if (driver.granularity(&granule, &kind, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || granule == 0 ||
@@ -175,7 +179,8 @@ GROVE_EXPORT cudaError_t cudaFree(void* address) {
     return TheRuntime().release != nullptr ? TheRuntime().release(address) : cudaErrorInitializationError;
   }
   Driver& driver = TheDriver();
-  driver.wait();  // as cudaFree does
+  CUdevice device = 0;
+  if (HasContext(&device)) driver.wait();  // as cudaFree does
   driver.unmap(at, piece.bytes);
   driver.free_address(at, piece.bytes);
   driver.release(piece.handle);

@@ -25,9 +25,9 @@ double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 constexpr double kMoreStoring = 1.25;
 // So may the inputs, and a moment for what else the judge's host does.
 constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
-// And standing still: a busy machine takes its time.
 // Behind another empty kernel the next one may take so much more, and to wait until all is quiet.
 constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kMoreQuieting = 1.25, kMoreQuietingOnce = 50e-6;
+// And standing still: a busy machine takes its time.
 constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
 // Where what it makes of its results until then is taken for them: no more than that stopping is not always the same.
 constexpr double kMoreOwnStopping = 1.25, kMoreOwnStoppingOnce = 50e-6;
@@ -192,8 +192,8 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
 // Two contexts that are both at work take turns: an empty kernel has its own after some milliseconds, and says nothing
 // of who goes on behind it. The next one does.
 Clock::time_point CandidateSide::WaitUntilQuiet() {
-  constexpr double kMost = 2,
-                   kMostOnce = 50e-3;  // of the run that it belongs to; seconds. Who goes on is noticed later.
+  // Of the run that it belongs to, and seconds: who goes on for longer is noticed before the reference's run.
+  constexpr double kMost = 2, kMostOnce = 50e-3;
   ops_.EmptyRun();
   const auto begin = Clock::now();
   if (!ops_.cuda() || quick_ <= 0) return begin;
