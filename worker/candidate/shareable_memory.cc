@@ -31,7 +31,7 @@ struct Runtime {
         [](dl_phdr_info* object, std::size_t, void* found) {
           const char* slash = std::strrchr(object->dlpi_name, '/');
           const char* name = slash != nullptr ? slash + 1 : object->dlpi_name;
-          if (std::strncmp(name, "libcudart.so", 12) != 0) return 0;
+          if (std::strncmp(name, "libcudart", 9) != 0) return 0;  // libcudart.so.13, libcudart-1b2c3d4e.so.12
           *static_cast<const char**>(found) = object->dlpi_name;
           return 1;
         },

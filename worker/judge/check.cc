@@ -71,7 +71,7 @@ std::vector<at::Tensor> Check::Take(const Slot& slot, const Expected& expected) 
   for (std::size_t i = 0; i < slot.out.places.size(); ++i) {
     const Place& place = slot.out.places[i];
     got.push_back(at::empty_like(expected.plain[i], at::MemoryFormat::Contiguous));
-    if (place.bytes > 0) ops_.Copy(got[i].data_ptr(), slot.outputs->data() + place.offset, place.bytes);
+    if (place.bytes > 0) ops_.Copy(got[i].data_ptr(), slot.Output(i), place.bytes);
   }
   return got;
 }

@@ -126,7 +126,7 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
   whole_seconds_ = 0;
   if (sets.empty()) return;
   check_.CountTimed(sets.size());
-  side->Fetch(sets);
+  side->MustHaveKept(sets);
   Arena& arena = side->arena();
   const bool intact = arena.InputsIntact(sets, values_.data()) &&
                       arena.ParametersIntact(problem_.reference->Parameters()) && arena.OutputGuardsIntact(sets);
@@ -166,8 +166,7 @@ void Outputs::Verify(CandidateSide* side, const std::vector<std::size_t>& sets,
       for (std::size_t i = 0; i < count; ++i) {
         const Slot& slot = arena.at(sets[begin + i]);
         const Place& place = slot.out.places.at(o);
-        compared.push_back(
-            {slot.outputs->data() + place.offset, wanted[i][o].data_ptr(), wanted[i][o].numel(), place.type});
+        compared.push_back({slot.Output(o), wanted[i][o].data_ptr(), wanted[i][o].numel(), place.type});
       }
     }
     std::vector<RowError> flat;

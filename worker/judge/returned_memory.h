@@ -22,9 +22,9 @@ class ReturnedMemory {
   virtual ~ReturnedMemory() = default;
   // Before results are read, their process standing still.
   virtual void Look() {}
-  // To the judge's memory on the device; queued. Nothing, or a part, where nothing is there. Throws UNMEASURABLE where
-  // one page of it may be many.
-  virtual void Read(std::uint64_t place, char* to, std::size_t bytes) = 0;
+  // To the judge's memory on the device; queued. False where not all of it is there. Throws UNMEASURABLE where one page
+  // of it may be many.
+  virtual bool Read(std::uint64_t place, char* to, std::size_t bytes) = 0;
   virtual void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) = 0;  // 1 to 16 bytes; queued
 };
 
@@ -33,7 +33,7 @@ class ProcessResults : public ReturnedMemory {
  public:
   explicit ProcessResults(std::shared_ptr<const CandidateMemory> memory) : memory_(std::move(memory)) {}
   void Look() override { own_ = memory_->Own(); }
-  void Read(std::uint64_t place, char* to, std::size_t bytes) override;
+  bool Read(std::uint64_t place, char* to, std::size_t bytes) override;
   void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) override;
 
  private:
@@ -45,15 +45,19 @@ class ProcessResults : public ReturnedMemory {
 // is one allocation of the driver's, mapped as a whole: no page of it is there twice.
 class DeviceResults : public ReturnedMemory {
  public:
-  explicit DeviceResults(DeviceOps& ops) : ops_(ops) {}
+  // `most_bytes`: of all pieces together; what goes beyond is not there.
+  DeviceResults(DeviceOps& ops, std::uint64_t most_bytes) : ops_(ops), most_bytes_(most_bytes) {}
+  ~DeviceResults() override;
   void Hear(std::vector<Piece> pieces, const std::vector<std::uint64_t>& freed);
-  void Read(std::uint64_t place, char* to, std::size_t bytes) override;
+  bool Read(std::uint64_t place, char* to, std::size_t bytes) override;
   void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) override;
 
  private:
   char* Find(std::uint64_t place, std::size_t bytes) const;  // null where nothing is there
 
   DeviceOps& ops_;
+  const std::uint64_t most_bytes_;
+  std::uint64_t bytes_ = 0;
   std::map<std::uint64_t, std::unique_ptr<MemoryBlock>> pieces_;
 };
 

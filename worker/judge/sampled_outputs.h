@@ -26,10 +26,13 @@ class SampledOutputs {
         cuda_(cuda),
         outputs_(problem, check, values, cuda) {}
 
-  // All outputs of a run while that costs no more than a share of the time spent `sampling` until now, else those that
-  // the reference has computed anyway, else one; which ones, nobody can know. `series`: whose other side ran on these
-  // values, too; may be null. Throws Check's verdict on the candidate.
-  void Verify(Series* series, const Sets& timed, double sampling);
+  // Before a run: which of its outputs will be compared, and that both sides keep them. All while that costs no more
+  // than a share of the time spent `sampling` until now and there is room, else those that the reference computes
+  // anyway, else one; which ones, nobody can know. `series`: whose other side runs on these values, too; may be null.
+  void Choose(Series* series, const Sets& timed, double sampling);
+  // After it. `series`: null where the other side's run is not to be looked at. Throws Check's verdict on the
+  // candidate.
+  void Verify(Series* series);
   // Sampling begins anew.
   void BeginAnew() { spent_ = 0; }
   int verified() const { return verified_; }
@@ -43,6 +46,7 @@ class SampledOutputs {
   const bool cuda_;
   Outputs outputs_;
   double spent_ = 0, each_ = 0;  // in all; for one set, without what comparing by all criteria took
+  Sets chosen_, rival_chosen_;
   int verified_ = 0;
 };
 

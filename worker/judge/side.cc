@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -76,15 +77,17 @@ void Side::Cool(const std::vector<std::size_t>& sets) {
 // ------------------------------------------------------------------------------------------------------- the reference
 void ReferenceSide::Prepare(const std::vector<std::size_t>& sets) {
   former_.clear();
-  std::swap(former_, calls_);
+  // Of a former call the results alone are given back within a run; its arguments go here.
+  for (const auto& [set, call] : calls_) former_.push_back(call->Outputs());
+  calls_.clear();
   if (ops_.cuda() && !forgets_within_) former_.clear();
   for (std::size_t set : sets) calls_[set] = reference_.Prepare(values_.leaves(set), mode_);
   ops_.Synchronize();
 }
 
 void ReferenceSide::EvictOutputs(const std::vector<std::size_t>&) {
-  for (const auto& [set, call] : former_) {
-    for (const at::Tensor& output : call->Outputs()) ops_.Evict(output.data_ptr(), output.nbytes());
+  for (const std::vector<at::Tensor>& outputs : former_) {
+    for (const at::Tensor& output : outputs) ops_.Evict(output.data_ptr(), output.nbytes());
   }
   if (!forgets_within_) former_.clear();
 }
@@ -141,6 +144,7 @@ void CandidateSide::Prepare(const std::vector<std::size_t>& sets) {
     slot.leaves = values_.leaves(set);
     slot.spoiled = false;
     slot.waiting = true;
+    slot.kept = nullptr;
     arena_.Poison(&slot);
   }
   ops_.Synchronize();
@@ -171,19 +175,23 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
       [this] { return WaitUntilQuiet(); },
       // The last call's inputs first: what is late is late from the end.
       [this, &sets] {
+        if (ops_.cuda()) TakeOutputs(sets);
         for (auto set = sets.rbegin(); set != sets.rend(); ++set) arena_.Spoil(&arena_.at(*set));
         ops_.Synchronize();
       });
-  if (reads_) {
-    ran_ = sets;
-    ran_turn_ = conversation_.turns();
-    // It says what the last result was where that is not what is wanted.
-    if (!sets.empty() && reply_.outputs.is_null()) {
-      reply_.outputs = nlohmann::json::array();
-      for (const Place& place : arena_.at(sets.back()).out.places) {
-        reply_.outputs.push_back(
-            {{"dtype", place.type.name}, {"shape", place.shape}, {"device", ops_.cuda() ? "cuda" : "cpu"}});
-      }
+  if (!ops_.cuda()) TakeOutputs(sets);
+  if (keep_ && reads_) {
+    constexpr std::size_t kMostWrites = 256;
+    RefuseShared(sets);
+    SpoilResults(kMostWrites);
+  }
+  keep_ = false;
+  // A script says what the last result was where that is not what is wanted.
+  if (reads_ && !sets.empty() && reply_.outputs.is_null()) {
+    reply_.outputs = nlohmann::json::array();
+    for (const Place& place : arena_.at(sets.back()).out.places) {
+      reply_.outputs.push_back(
+          {{"dtype", place.type.name}, {"shape", place.shape}, {"device", ops_.cuda() ? "cuda" : "cpu"}});
     }
   }
   return reply_.wall;
@@ -204,7 +212,13 @@ Clock::time_point CandidateSide::WaitUntilQuiet() {
     ops_.EmptyRun();
     if (Since(next) <= quick_) return quiet;
     quiet = Clock::now();
-    if (Since(begin) > most) return quiet;
+    if (Since(begin) <= most) continue;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "the GPU has other work for more than %.3g s after the candidate's answer; either it leaves work "
+                  "running, or another process uses this GPU",
+                  most);
+    throw Verdict{"VERDICT_UNMEASURABLE", text, {}};
   }
 }
 
@@ -223,7 +237,7 @@ void CandidateSide::LearnQuick() {
 void CandidateSide::SharePlaces(std::size_t calls) {
   if (!python_ || !conversation_.can_hold()) return;
   if (ops_.cuda()) {
-    auto pieces = std::make_unique<DeviceResults>(ops_);
+    auto pieces = std::make_unique<DeviceResults>(ops_, ops_.Info().value("memory_bytes", std::uint64_t{0}));
     conversation_.SetHearOfMemory(
         [pieces = pieces.get()](std::vector<Piece> fresh, const std::vector<std::uint64_t>& freed) {
           pieces->Hear(std::move(fresh), freed);
@@ -235,39 +249,116 @@ void CandidateSide::SharePlaces(std::size_t calls) {
   if (returned_ != nullptr) arena_.AddResultPlaces(calls);
 }
 
-CandidateSide::~CandidateSide() { conversation_.SetHearOfMemory(nullptr); }
+CandidateSide::~CandidateSide() {
+  if (returned_ != nullptr) conversation_.SetHearOfMemory([](std::vector<Piece>, const std::vector<std::uint64_t>&) {});
+}
 
-void CandidateSide::Fetch(const std::vector<std::size_t>& sets) {
-  if (!reads_) return;
-  if (!conversation_.held() || conversation_.turns() != ran_turn_) {
-    throw std::logic_error("results are looked at after their process went on");
+std::size_t CandidateSide::MostKept() {
+  constexpr std::size_t kMostBytesCpu = std::size_t{256} << 20, kMostBytesCuda = std::size_t{4} << 30;
+  constexpr std::size_t kShare = 8;  // of the free memory
+  if (most_kept_ == 0) {
+    const std::size_t most = std::min(ops_.cuda() ? kMostBytesCuda : kMostBytesCpu, ops_.free_bytes() / kShare);
+    most_kept_ = std::max<std::size_t>(most / Stride(arena_.at(0).out), 1);
   }
-  if (ran_.empty()) throw std::logic_error("results are looked at twice");
-  returned_->Look();
+  return most_kept_;
+}
+
+void CandidateSide::Keep(std::vector<std::size_t> sets) {
+  if (sets.size() > MostKept()) throw std::logic_error("more outputs are to be kept than there is room for");
+  for (std::size_t set : keeping_) arena_.at(set).kept = nullptr;
+  keeping_ = std::move(sets);
+  keep_ = true;
+  const auto bytes = static_cast<std::int64_t>(keeping_.size() * Stride(arena_.at(0).out));
+  if (kept_.defined() && kept_.numel() >= bytes) return;
+  kept_.reset();
+  kept_ = at::empty({bytes}, at::device(ops_.cuda() ? at::kCUDA : at::kCPU).dtype(at::kByte));
+}
+
+void CandidateSide::MustHaveKept(const std::vector<std::size_t>& sets) const {
+  if (python_ && !reads_) return;  // it has copied them
   for (std::size_t set : sets) {
-    const auto at = std::find(ran_.begin(), ran_.end(), set);
-    if (at == ran_.end()) throw std::logic_error("results are looked at that no run has made");
-    const Slot& slot = arena_.at(set);
+    if (arena_.at(set).kept == nullptr && !arena_.at(set).out.places.empty()) {
+      throw std::logic_error("outputs are looked at that were not kept");
+    }
+  }
+}
+
+void CandidateSide::TakeOutputs(const std::vector<std::size_t>& ran) {
+  if (!keep_ || keeping_.empty() || (python_ && !reads_)) return;
+  if (reads_) {
+    if (!ops_.cuda() && !conversation_.held()) {
+      throw std::logic_error("results are read while their process goes on");
+    }
+    const std::size_t outputs = arena_.at(ran.front()).out.places.size();
+    result_places_.resize(ran.size() * outputs);
+    for (std::size_t i = 0; i < result_places_.size(); ++i) {
+      result_places_[i] = arena_.ResultPlace(i / outputs, i % outputs);
+    }
+    returned_->Look();
+  }
+  const std::size_t stride = Stride(arena_.at(0).out);
+  char* to = static_cast<char*>(kept_.data_ptr());
+  for (std::size_t set : keeping_) {
+    const auto call = std::find(ran.begin(), ran.end(), set);
+    if (call == ran.end()) throw std::logic_error("outputs are kept that no run makes");
+    Slot& slot = arena_.at(set);
+    if (slot.out.places.empty()) continue;
+    slot.kept = to;
     for (std::size_t output = 0; output < slot.out.places.size(); ++output) {
       const Place& place = slot.out.places[output];
       if (place.bytes == 0) continue;
-      returned_->Read(arena_.ResultPlace(static_cast<std::size_t>(at - ran_.begin()), output),
-                      slot.outputs->data() + place.offset, place.bytes);
+      char* its = to + (place.offset - slot.out.places[0].offset);
+      if (!reads_) {
+        ops_.Copy(its, slot.outputs->data() + place.offset, place.bytes);
+        continue;
+      }
+      const auto at = static_cast<std::size_t>(call - ran.begin()) * slot.out.places.size() + output;
+      if (!returned_->Read(result_places_[at], its, place.bytes)) LeaveUnwritten(slot, output);
     }
+    to += stride;
   }
-  SpoilResults();
-  ran_.clear();
 }
 
-void CandidateSide::SpoilResults() {
-  constexpr std::size_t kMostWrites = 256, kPlaces = 4;  // in all, and in each output
-  const std::vector<Place>& places = arena_.at(ran_.front()).out.places;
-  const std::size_t each = kPlaces * places.size();
-  std::size_t call = random_.Below(ran_.size());
-  for (std::size_t calls = 0; calls < ran_.size() && calls * each < kMostWrites; ++calls) {
-    call = (call + 1) % ran_.size();
+void CandidateSide::LeaveUnwritten(const Slot& slot, std::size_t output) {
+  const auto poison = PoisonElement(slot.out.places[output].type, slot.poison);
+  ops_.Fill(const_cast<char*>(slot.Output(output)), poison.data(), poison.size(), slot.out.places[output].bytes);
+}
+
+void CandidateSide::RefuseShared(const std::vector<std::size_t>& ran) {
+  const std::vector<Place>& places = arena_.at(ran.front()).out.places;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < result_places_.size(); ++i) {
+    if (result_places_[i] != 0 && places[i % places.size()].bytes > 0) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [this](std::size_t a, std::size_t b) { return result_places_[a] < result_places_[b]; });
+  std::vector<std::size_t> shared;
+  std::optional<std::size_t> furthest;  // of those before, the one that ends last
+  const auto end = [&](std::size_t i) { return result_places_[i] + places[i % places.size()].bytes; };
+  for (std::size_t i : order) {
+    if (furthest && result_places_[i] < end(*furthest) && i / places.size() != *furthest / places.size()) {
+      shared.push_back(i);
+      shared.push_back(*furthest);
+    }
+    if (!furthest || end(i) > end(*furthest)) furthest = i;
+  }
+  for (std::size_t i : shared) {
+    const Slot& slot = arena_.at(ran[i / places.size()]);
+    if (slot.kept != nullptr) LeaveUnwritten(slot, i % places.size());
+  }
+}
+
+void CandidateSide::SpoilResults(std::size_t most) {
+  constexpr std::size_t kPlaces = 4;  // in each output
+  const std::vector<Place>& places = arena_.at(0).out.places;
+  const std::size_t each = kPlaces * places.size(),
+                    calls = result_places_.size() / std::max<std::size_t>(places.size(), 1);
+  if (calls == 0) return;
+  std::size_t call = random_.Below(calls);
+  for (std::size_t spoiled = 0; spoiled < calls && spoiled * each < most; ++spoiled) {
+    call = (call + 1) % calls;
     for (std::size_t output = 0; output < places.size(); ++output) {
-      const std::uint64_t place = arena_.ResultPlace(call, output);
+      const std::uint64_t place = result_places_[call * places.size() + output];
       const auto poison = PoisonElement(places[output].type, static_cast<std::uint32_t>(random_.Next()));
       const std::size_t elements = places[output].bytes / poison.size();
       for (std::size_t i = 0; place != 0 && elements > 0 && i < kPlaces; ++i) {
@@ -275,6 +366,13 @@ void CandidateSide::SpoilResults() {
       }
     }
   }
+}
+
+// On a GPU somewhere in the results once more, because queued work may have mended what was spoiled.
+void CandidateSide::Hand(const std::vector<std::size_t>& sets) {
+  constexpr std::size_t kFewWrites = 8;
+  if (ops_.cuda() && reads_) SpoilResults(kFewWrites);
+  arena_.Hand(sets, values_.data());
 }
 
 bool CandidateSide::CanRead() {
@@ -285,10 +383,13 @@ bool CandidateSide::CanRead() {
   conversation_.Practise(
       1, 0, [this] { return WaitUntilQuiet(); }, nlohmann::json::array({ones}));
   if (!conversation_.held()) return false;
-  const auto there = ops_.Allocate(sizeof read);
-  ops_.FromHost(there->data(), &read, sizeof read);
-  returned_->Read(arena_.ResultPlace(0, 0), there->data(), sizeof read);
-  ops_.ToHost(&read, there->data(), sizeof read);
+  try {
+    const at::Tensor there = at::zeros({1}, at::device(ops_.cuda() ? at::kCUDA : at::kCPU).dtype(at::kFloat));
+    returned_->Read(arena_.ResultPlace(0, 0), static_cast<char*>(there.data_ptr()), sizeof read);
+    ops_.ToHost(&read, there.data_ptr(), sizeof read);
+  } catch (const c10::Error&) {  // no memory for this is none for what follows; what is then done says so
+    return false;
+  }
   return read == 1;
 }
 

@@ -99,7 +99,7 @@ class ReferenceSide : public Side {
   Values& values_;
   Mode mode_;
   std::map<std::size_t, std::unique_ptr<Call>> calls_;
-  std::map<std::size_t, std::unique_ptr<Call>> former_;  // on a CPU: whose outputs' memory the next ones will get
+  std::vector<std::vector<at::Tensor>> former_;  // what the last run returned, until the next
   // Copied within the run, as candidates do: outputs that are memory of the inputs, or not contiguous.
   bool known_ = false, aliases_ = false, copies_ = false;
   bool forgets_within_ = false;
@@ -125,15 +125,19 @@ class CandidateSide : public Side {
   // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
   // claims that each took. Seconds. Its outputs are nobody's.
   std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
-  // From when on nobody was at work on the device. Waits for that, within twice the time that the run has taken.
+  // From when on nobody was at work on the device. Waits for that; UNMEASURABLE where it takes far longer than the run.
   std::chrono::steady_clock::time_point WaitUntilQuiet();
   // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
   // such copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
-  // Outputs of sets of the last run, before they are looked at: read from where they lay when its clock stopped. What
-  // is not found there stays unwritten. Throws UNMEASURABLE where one page of their memory may be many. Queued.
-  // Nothing to do where the candidate writes or has copied them.
-  void Fetch(const std::vector<std::size_t>& sets);
+  // Of the next run, whose outputs will be looked at: they are copied to the judge's own memory (Slot::kept) when its
+  // clock stops. On a GPU before anything else happens there, because queued work goes on while a process stands; on a
+  // CPU when it stands. What a script does not have where it says stays unwritten; UNMEASURABLE where one page of its
+  // memory may be many. At most MostKept.
+  void Keep(std::vector<std::size_t> sets);
+  std::size_t MostKept();
+  // Throws std::logic_error unless these were kept.
+  void MustHaveKept(const std::vector<std::size_t>& sets) const;
 
   // Where a script's memory may be read: it gets room to say where the results of so many calls lie. Before the arena
   // is mapped.
@@ -165,15 +169,20 @@ class CandidateSide : public Side {
   Arena& arena() { return arena_; }
 
  private:
-  // Somewhere in what the last run returned, which nobody needs any more: who counts on what an earlier result holds
-  // finds that somebody else has written to it.
-  void SpoilResults();
+  void TakeOutputs(const std::vector<std::size_t>& ran);
+  // As a call does that writes nothing: in the judge's copy.
+  void LeaveUnwritten(const Slot& slot, std::size_t output);
+  // Memory that results of several calls share was not written for each.
+  void RefuseShared(const std::vector<std::size_t>& ran);
+  // In so many places of what the last run returned, which nobody needs any more: who counts on what an earlier result
+  // holds finds that somebody else has written to it. Queued.
+  void SpoilResults(std::size_t most);
   // Whether its memory can be read, which nobody but a process without a program is asked.
   bool CanRead();
   void LearnQuick();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
-  void Hand(const std::vector<std::size_t>& sets) override { arena_.Hand(sets, values_.data()); }
+  void Hand(const std::vector<std::size_t>& sets) override;
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
 
@@ -195,8 +204,11 @@ class CandidateSide : public Side {
   const std::shared_ptr<const CandidateMemory> process_;
   std::unique_ptr<ReturnedMemory> returned_;  // null where it is not read
   bool reads_ = false;                        // results are read there
-  std::vector<std::size_t> ran_;              // whose results: those of the last run
-  std::uint64_t ran_turn_ = 0;                // Conversation::turns then
+  std::vector<std::uint64_t> result_places_;  // of the last run that was kept: call after call
+  std::vector<std::size_t> keeping_;          // sets whose outputs were kept last, or are to be
+  bool keep_ = false;                         // in the next run
+  at::Tensor kept_;                           // room for them
+  std::size_t most_kept_ = 0;                 // 0 = not known yet
   Random random_ = Random::Secret();
 };
 

@@ -55,6 +55,13 @@ struct Slot {
   bool waiting = false;         // for Hand
   std::size_t out_region = 0;
   std::uint32_t poison = 0;  // of the outputs, the latest
+  // The judge's own copy of the outputs, from the first one on; null where there is none.
+  const char* kept = nullptr;
+  // Where output i is to be read.
+  const char* Output(std::size_t i) const {
+    return kept != nullptr ? kept + (out.places[i].offset - out.places[0].offset)
+                           : outputs->data() + out.places[i].offset;
+  }
   // Whether NaN in output i, which the reference may have there too, is what stood there before the run. `got`: a copy.
   bool LeftUnwritten(std::size_t i, const at::Tensor& got) const;
 };

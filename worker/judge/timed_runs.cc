@@ -47,7 +47,6 @@ void TimedRuns::WaitForIdle() {
     ops_.EmptyRun();
     seconds = Since(begin);
     if (seconds <= allowed) return;
-    if (last_ != nullptr) in_the_way_[last_] += seconds;
   }
   char text[300];
   std::snprintf(
@@ -73,15 +72,8 @@ TimedRun TimedRuns::Other(Side& side, bool rival, const Sets& sets) {
   other_window_.begin = Clock::now();
   const double seconds = side.Run(sets);
   other_window_.end = Clock::now();
-  if (rival) return Of(static_cast<CandidateSide&>(side), seconds, sets);
-  last_ = nullptr;
-  return {seconds, 0, wait ? wait->Longest() / seconds : 0};
-}
-
-// With what was found behind the run before, because that is waited for when its own was counted already.
-TimedRun TimedRuns::Of(CandidateSide& side, double seconds, const Sets& sets) {
-  last_ = &side;
-  return {seconds, side.Collect(sets) + std::exchange(in_the_way_[&side], 0.0)};
+  const double waited = wait ? wait->Longest() / seconds : 0;
+  return {seconds, side.Collect(sets), waited};
 }
 
 TimedRun TimedRuns::Candidate(const Sets& sets) {
@@ -97,7 +89,7 @@ TimedRun TimedRuns::CandidateUncounted(const Sets& sets) {
   candidate_window_.begin = Clock::now();
   const double seconds = candidate_.Run(sets);
   candidate_window_.end = Clock::now();
-  return Of(candidate_, seconds, sets);
+  return {seconds, candidate_.Collect(sets)};
 }
 
 }  // namespace grove::judge

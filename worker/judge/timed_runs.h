@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <vector>
 
 #include "worker/judge/common_processor.h"
@@ -17,7 +16,7 @@ using Sets = std::vector<std::size_t>;  // of values, by number (Values)
 
 struct TimedRun {
   double seconds = 0;  // of the whole run, asking included
-  double late = 0;     // work of a candidate's that was found outside of that (Side::Collect and WaitForIdle)
+  double late = 0;     // work of a candidate's that was found outside of that (Side::Collect)
   double waited = 0;   // of a reference's run on a CPU: share of the time without a processor
 };
 
@@ -45,7 +44,6 @@ class TimedRuns {
 
  private:
   void WaitForIdle();
-  TimedRun Of(CandidateSide& side, double seconds, const Sets& sets);
 
   DeviceOps& ops_;
   CandidateSide& candidate_;
@@ -56,9 +54,6 @@ class TimedRuns {
   GpuHealth::Window other_window_, candidate_window_;
   int outputs_timed_ = 0;
   const CommonProcessor* common_ = nullptr;
-  const CandidateSide* last_ = nullptr;  // whose run was the last one; null: the reference's
-  std::map<const CandidateSide*, double>
-      in_the_way_;  // seconds for which the device was waited for behind its last run
 };
 
 }  // namespace grove::judge

@@ -114,16 +114,16 @@ void Timing::RunElsewhere() {
     const Leaf& leaf = values_.leaves(set)[i];
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
+  candidate_.Keep({set});
   timed_.CandidateUncounted(some(runs_.calls));
-  candidate_.Fetch({set});
   check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),
                      drawn);
   for (Series& entry : series_) {
     if (entry.rival == nullptr || !entry.unavailable.empty()) continue;
     entry.Guarded([&] {
       CandidateSide& rival = *entry.rival;
+      rival.Keep({set});
       timed_.Other(rival, /*rival=*/true, some(entry.calls));
-      rival.Fetch({set});
       entry.rival_check->VerifyAgain(rival.conversation(), &rival.arena(), &rival.arena().at(set), rival.reply(),
                                      drawn);
     });
@@ -418,6 +418,7 @@ void Timing::Pair(Series* series) {
   ops_.Synchronize();
   const Sets mine(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(runs_.calls));
   const Sets others(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(series->calls));
+  sampled_.Choose(series, mine, Since(begin_));
   TimedRun candidate, other;
   const auto time_other = [&] {
     return series->Guarded([&] { other = timed_.Other(series->side(), series->rival != nullptr, others); });
@@ -430,12 +431,12 @@ void Timing::Pair(Series* series) {
     candidate = timed_.Candidate(mine);
     whole = time_other();
   }
-  if (!Healthy()) return sampled_.Verify(series, mine, Since(begin_));
+  if (!Healthy()) return sampled_.Verify(series);
   runs_.runs.push_back(candidate.seconds);
   runs_.runs_late.push_back(candidate.late);
   const Reply& reply = candidate_.reply();
   runs_.claims.push_back(std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
-  sampled_.Verify(whole ? series : nullptr, mine, Since(begin_));
+  sampled_.Verify(whole ? series : nullptr);
   if (!whole || !series->unavailable.empty()) return;
   series->other.push_back(other.seconds);
   series->candidate.push_back(candidate.seconds);
@@ -453,10 +454,11 @@ void Timing::ShortRun() {
   const Sets sets = timed_.Pick(runs_.calls / 2);
   values_.Refill(sets);
   ops_.Synchronize();
+  sampled_.Choose(nullptr, sets, Since(begin_));
   const TimedRun run = timed_.Candidate(sets);
   runs_.shorts.push_back(run.seconds);
   runs_.shorts_late.push_back(run.late);
-  sampled_.Verify(nullptr, sets, Since(begin_));
+  sampled_.Verify(nullptr);
 }
 
 // Stops early only when every interval is tight. By their width alone: who stops as soon as a difference shows finds

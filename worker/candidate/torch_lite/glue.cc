@@ -13,7 +13,9 @@
 #endif
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
