@@ -4,6 +4,7 @@
     python3 candidate_test.py SOURCE_ROOT
 """
 
+import array
 import ctypes
 import importlib.machinery
 import importlib.util
@@ -89,6 +90,28 @@ class Runs(unittest.TestCase):
             lying.append(address and torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=place.dtype)
                          .view(place.shape))
         return lying, made, sent[-1].get("outputs")
+
+    def test_what_lies_where_the_judge_cannot_read_it_is_copied_to_its_slot(self):
+        class Elsewhere(PROGRAM.CpuDevice):
+            kind = "cuda"
+
+            def places(self, addresses, channel):
+                return array.array("Q", [address if i % 2 == 0 else 0 for i, address in enumerate(addresses)])
+
+        sent, made = [], []
+        program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), Elsewhere(torch), torch)
+        program.result_places = memoryview(bytearray(8 * 6)).cast("Q")
+        program.model = lambda: made.append((torch.rand(3), torch.rand(4))) or made[-1]
+        program.slots = [([], [torch.zeros(3), torch.zeros(4)]) for _ in range(3)]
+        program.note([2, 0, 1], [program.model() for _ in range(3)])
+        self.assertEqual(list(program.result_places)[1::2], [PROGRAM.IN_ITS_SLOT] * 3)
+        self.assertEqual(list(program.result_places)[::2], [first.data_ptr() for first, _ in made])
+        for index, (_, second) in zip([2, 0, 1], made):
+            self.assertTrue(torch.equal(program.slots[index][1][1], second))
+            self.assertEqual(program.slots[index][1][0].abs().sum(), 0)
+        # What is of another shape stays nowhere.
+        program.note([0], [(torch.rand(3), torch.rand(5))])
+        self.assertEqual(program.result_places[1], 0)
 
     def test_the_judge_is_told_where_each_result_lies(self):
         one, two = [torch.empty(3, 5)], [torch.empty(4), torch.empty((), dtype=torch.float64)]

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
+#include "tests/judge/fake_device.h"
 #include "worker/judge/problem_error.h"
 
 namespace grove::judge {
@@ -11,37 +12,8 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// A device on which others hold so much; everything else of it is not asked for.
-class Device : public DeviceOps {
- public:
-  std::int64_t others = 0, all = 80 * kGiB;
-
-  std::int64_t others_bytes() const override { return others; }
-  bool cuda() const override { return true; }
-  nlohmann::json Info() const override { return {{"memory_bytes", all}}; }
-  std::size_t cache_bytes() const override { return 0; }
-  std::size_t free_bytes() const override { return 0; }
-  std::unique_ptr<SharedBlock> Allocate(std::size_t) override { return nullptr; }
-  void Copy(void*, const void*, std::size_t) override {}
-  void CopyPieces(char*, const char*, const std::vector<std::size_t>&, std::size_t) override {}
-  void ToHost(void*, const void*, std::size_t) override {}
-  void FromHost(void*, const void*, std::size_t) override {}
-  void Fill(void*, const unsigned char*, std::size_t, std::size_t) override {}
-  void Compare(const void*, const void*, std::size_t, const Spoiled&) override {}
-  bool Differed() override { return false; }
-  void Spoil(void*, std::size_t, const Spoiled&) override {}
-  void Synchronize() override {}
-  void Rest(int) override {}
-  void EmptyRun() override {}
-  std::size_t flush_bytes() const override { return 0; }
-  void Flush() override {}
-  void Evict(const void*, std::size_t) override {}
-  void Touch(const void*, std::size_t) override {}
-  double Time(const std::function<void()>&) override { return 0; }
-};
-
 TEST_CASE("A candidate holds what others hold more than before it had anything", "[memory_watch]") {
-  Device device;
+  FakeDevice device;
   device.others = 5 * kGiB;
   const MemoryWatch watch(device, 10.0 * kGiB);
   CHECK(watch.Held() == 0);
@@ -68,7 +40,7 @@ TEST_CASE("A candidate holds what others hold more than before it had anything",
 
 TEST_CASE("Where nothing is watched, a full device is the candidate's doing, and it may hold anything",
           "[memory_watch]") {
-  Device device;
+  FakeDevice device;
   device.others = kGiB;
   const MemoryWatch watch(device, 0);
   CHECK(watch.Filled());
@@ -88,7 +60,7 @@ TEST_CASE("Want of memory is known by the words of whoever had none", "[memory_w
 }
 
 TEST_CASE("A problem that finds no memory does not fit, or others hold too much", "[memory_watch]") {
-  Device device;
+  FakeDevice device;
   // What the worker itself may have there is no reason: an eighth, and contexts.
   device.others = 13 * kGiB;
   CHECK(MemoryOfOthers(device).empty());

@@ -41,6 +41,9 @@ class ProcessResults : public ReturnedMemory {
   std::optional<OwnMemory> own_;
 };
 
+// The place on a GPU of what a script has copied to its slot, because it lies where nobody else can read it.
+inline constexpr std::uint64_t kInItsSlot = 1;
+
 // On a GPU: (number of a piece << 40) | offset in it in bytes. The judge maps the pieces that the process names. Each
 // is one allocation of the driver's, mapped as a whole: no page of it is there twice.
 class DeviceResults : public ReturnedMemory {

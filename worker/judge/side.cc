@@ -184,6 +184,8 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
     constexpr std::size_t kMostWrites = 256;
     RefuseShared(sets);
     SpoilResults(kMostWrites);
+  } else {
+    result_places_.clear();  // given back by now, and anything may be there
   }
   keep_ = false;
   // A script says what the last result was where that is not what is wanted.
@@ -308,11 +310,11 @@ void CandidateSide::TakeOutputs(const std::vector<std::size_t>& ran) {
       const Place& place = slot.out.places[output];
       if (place.bytes == 0) continue;
       char* its = to + (place.offset - slot.out.places[0].offset);
-      if (!reads_) {
+      const auto at = static_cast<std::size_t>(call - ran.begin()) * slot.out.places.size() + output;
+      if (!reads_ || (ops_.cuda() && result_places_[at] == kInItsSlot)) {
         ops_.Copy(its, slot.outputs->data() + place.offset, place.bytes);
         continue;
       }
-      const auto at = static_cast<std::size_t>(call - ran.begin()) * slot.out.places.size() + output;
       if (!returned_->Read(result_places_[at], its, place.bytes)) LeaveUnwritten(slot, output);
     }
     to += stride;
@@ -328,7 +330,7 @@ void CandidateSide::RefuseShared(const std::vector<std::size_t>& ran) {
   const std::vector<Place>& places = arena_.at(ran.front()).out.places;
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < result_places_.size(); ++i) {
-    if (result_places_[i] != 0 && places[i % places.size()].bytes > 0) order.push_back(i);
+    if (result_places_[i] > kInItsSlot && places[i % places.size()].bytes > 0) order.push_back(i);
   }
   std::sort(order.begin(), order.end(),
             [this](std::size_t a, std::size_t b) { return result_places_[a] < result_places_[b]; });
