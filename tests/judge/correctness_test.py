@@ -65,8 +65,11 @@ class Tests(judge_test.Tests):
         for _ in range(3):
             result = self.native(inverse, body % "1", dict(QUICK, **self.TIMED, skip_timing=False))["result"]
             assert result["verdict"] == "VERDICT_CORRECT" and result["timing"]["outputs_verified"] > 100, result
-        # As much in every draw is no rare one.
-        result = self.native(inverse, body % "(1 + 0x1p-9f * (s & 1))", dict(QUICK, **self.TIMED, skip_timing=False))["result"]
+        # As much in every draw is no rare one. (One draw in many has a matrix so near to singular that it tells nothing.)
+        for _ in range(6):
+            result = self.native(inverse, body % "(1 + 0x1p-9f * (s & 1))", dict(QUICK, **self.TIMED, skip_timing=False))["result"]
+            if result["verdict"] != "VERDICT_UNMEASURABLE":
+                break
         assert result["verdict"] == "VERDICT_WRONG", result
 
     # ------------------------------------------------------------------------------------------- values of timed runs
