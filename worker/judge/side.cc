@@ -298,11 +298,13 @@ void CandidateSide::TakeOutputs(const std::vector<std::size_t>& ran) {
     }
     returned_->Look();
   }
+  std::vector<std::size_t> call_of(arena_.size(), ran.size());
+  for (std::size_t call = 0; call < ran.size(); ++call) call_of[ran[call]] = call;
   const std::size_t stride = Stride(arena_.at(0).out);
   char* to = static_cast<char*>(kept_.data_ptr());
   for (std::size_t set : keeping_) {
-    const auto call = std::find(ran.begin(), ran.end(), set);
-    if (call == ran.end()) throw std::logic_error("outputs are kept that no run makes");
+    const std::size_t call = call_of.at(set);
+    if (call == ran.size()) throw std::logic_error("outputs are kept that no run makes");
     Slot& slot = arena_.at(set);
     if (slot.out.places.empty()) continue;
     slot.kept = to;
@@ -310,7 +312,7 @@ void CandidateSide::TakeOutputs(const std::vector<std::size_t>& ran) {
       const Place& place = slot.out.places[output];
       if (place.bytes == 0) continue;
       char* its = to + (place.offset - slot.out.places[0].offset);
-      const auto at = static_cast<std::size_t>(call - ran.begin()) * slot.out.places.size() + output;
+      const std::size_t at = call * slot.out.places.size() + output;
       if (!reads_ || (ops_.cuda() && result_places_[at] == kInItsSlot)) {
         ops_.Copy(its, slot.outputs->data() + place.offset, place.bytes);
         continue;
