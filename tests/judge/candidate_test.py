@@ -8,6 +8,7 @@ import array
 import ctypes
 import importlib.machinery
 import importlib.util
+import struct
 import sys
 import types
 import unittest
@@ -90,6 +91,29 @@ class Runs(unittest.TestCase):
             lying.append(address and torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=place.dtype)
                          .view(place.shape))
         return lying, made, sent[-1].get("outputs")
+
+    def test_results_can_be_practised_before_any_run(self):
+        class Timed(PROGRAM.CpuDevice):
+            begun = False
+
+            def stretch(self, function, arguments):
+                self.begun = True
+                return super().stretch(function, arguments)
+
+            def finish(self):
+                if not self.begun:  # as events of a GPU that nobody has recorded
+                    raise ValueError("both events must be recorded")
+                return super().finish()
+
+        sent = []
+        program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), Timed(torch), torch)
+        program.regions = [torch.zeros(16, dtype=torch.uint8)]
+        program.result_places = memoryview(bytearray(8)).cast("Q")
+        program.practise(1, [[0, 0, 16]])
+        self.assertEqual(sent[-1]["type"], "done")
+        self.assertEqual(ctypes.string_at(program.result_places[0], 16), struct.pack("4f", 1, 1, 1, 1))
+        program.store_practised()
+        self.assertEqual(program.regions[0].view(torch.float32).tolist(), [1, 1, 1, 1])
 
     def test_what_lies_where_the_judge_cannot_read_it_is_copied_to_its_slot(self):
         class Elsewhere(PROGRAM.CpuDevice):
