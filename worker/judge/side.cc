@@ -77,10 +77,11 @@ void Side::Cool(const std::vector<std::size_t>& sets) {
 // ------------------------------------------------------------------------------------------------------- the reference
 void ReferenceSide::Prepare(const std::vector<std::size_t>& sets) {
   former_.clear();
-  // Of a former call the results alone are given back within a run; its arguments go here.
-  for (const auto& [set, call] : calls_) former_.push_back(call->Outputs());
+  // Of a former call the results alone are given back within a run, or evicted; its arguments go here.
+  if (forgets_within_ || !ops_.cuda()) {
+    for (const auto& [set, call] : calls_) former_.push_back(call->Outputs());
+  }
   calls_.clear();
-  if (ops_.cuda() && !forgets_within_) former_.clear();
   for (std::size_t set : sets) calls_[set] = reference_.Prepare(values_.leaves(set), mode_);
   ops_.Synchronize();
 }
