@@ -217,23 +217,38 @@ def hear_fds():
         for l, t, d in c: fds.frombytes(d[:len(d) - len(d) % 4])
     return json.loads(data), fds
 say({"type": "hello"})
-slots = None
+slots = steps = None
+def given(number):
+    while struct.unpack_from("Q", steps, 0)[0] < number: os.sched_yield()
 while True:
     body, fds = hear_fds()
-    if body["type"] == "regions":
+    if body["type"] == "steps":
+        steps, size = mmap.mmap(fds[0], body["bytes"]), body["inputs"]
+        begin_outputs, outputs_size = 4096 + (size + 255) // 256 * 256, body["outputs"]
+        say({"type": "ok"})
+    elif body["type"] == "regions":
         for r, fd in zip(body["regions"], fds): regions.append(mmap.mmap(fd, r["bytes"]))
         say({"type": "ok"})
     elif body["type"] == "open":
         slots = body["slots"]; say({"type": "opened"})
     elif body["type"] == "run":
         claims = []
-        for i in body["slots"]:
+        for number in range(1, body["practice"] + 1 if "steps" in body else 1):
+            given(number)
+            struct.pack_into("Q", steps, 64, number)
+        for number, i in enumerate(body["slots"], 1):
             begin = time.perf_counter_ns()
             a, b = slots[i]["inputs"][0], slots[i]["outputs"][0]
+            if body.get("in_steps"):
+                given(number)
+                regions[a["region"]][a["offset"]:a["offset"] + size] = steps[4096:4096 + size]
             n = 64 * 300
             values = array.array("f")
             values.frombytes(regions[a["region"]][a["offset"]:a["offset"] + 4 * n])
             regions[b["region"]][b["offset"]:b["offset"] + 4 * n] = array.array("f", [v if v > 0 else 0.0 for v in values]).tobytes()
+            if body.get("in_steps"):
+                steps[begin_outputs:begin_outputs + outputs_size] = regions[b["region"]][b["offset"]:b["offset"] + outputs_size]
+                struct.pack_into("Q", steps, 64, number)
             CLAIM
         say({"type": "done", "claimed_ns": claims})
     else: sys.exit(0)
@@ -393,6 +408,41 @@ __main__.Program.store_all = store_all
         result = self.new(problem, options=self.TIMED)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
 
+    # -------------------------------------------------------------------------------------------------- calls in steps
+    IN_STEPS = """
+import sys, time
+def in_steps():
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "run_in_steps": frame = frame.f_back
+    return frame is not None
+"""
+
+    def stepped(self, body):
+        source = RELU.replace("Model(", "ModelNew(").replace("import torch.nn as nn\n", "import torch.nn as nn\n" + self.IN_STEPS, 1)
+        return self.judge(RELU)[0].evaluate(source=source.replace("return torch.relu(a[0])", body), options=self.TIMED)
+
+    def test_what_a_call_takes_in_steps_counts_for_each_where_it_is_far_more(self):
+        result = self.stepped("in_steps() and time.sleep(0.004); return torch.relu(a[0])")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and "a call by itself taking 0.004" in result["timing"]["method"], result
+        assert 0.004 < result["timing"]["baselines"][0]["candidate_median_seconds"] < 0.02, result
+        result = self.stepped("in_steps(); return torch.relu(a[0])")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and "a call by itself" not in result["timing"]["method"], result
+
+    def test_outputs_of_steps_are_compared(self):
+        result = self.stepped("return torch.zeros_like(a[0]) if in_steps() else torch.relu(a[0])")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
+    def test_who_fails_in_a_step_has_crashed_and_says_why(self):
+        answer = self.stepped("if in_steps(): raise ValueError('no steps for me')\n        return torch.relu(a[0])")
+        assert answer["result"]["verdict"] == "VERDICT_CRASHED" and "no steps for me" in answer["result"]["reason"], answer
+        assert answer["seconds"] < 60, answer
+
+    def test_who_answers_before_all_steps_are_done_cannot_be_measured(self):
+        at_once = self.LIAR.replace("        claims = []\n", "        claims = []\n        if body.get('in_steps'): body['slots'] = []\n", 1)
+        result = self.raw(RELU, at_once.replace("CLAIM", "claims.append(time.perf_counter_ns() - begin)").replace(
+            '"claimed_ns": claims', '"claimed_ns": claims or [0]'), self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_UNMEASURABLE" and "one at a time" in result["reason"], result
+
     def test_warm_caches_on_request(self):
         result = self.native(RELU, RELU_BODY, dict(self.TIMED, cache="CACHE_POLICY_WARM"))["result"]
         assert result["verdict"] == "VERDICT_CORRECT" and result["timing"]["cache"] == "CACHE_POLICY_WARM", result
@@ -413,7 +463,7 @@ __main__.Program.store_all = store_all
             assert result["verdict"] == "VERDICT_CRASHED" and "protocol" in result["reason"], (script, result)
 
     def test_a_forged_done_leaves_the_poison(self):
-        script = "say({'type': 'hello'})\nwhile True:\n    t = hear()['type']\n    say({'type': {'regions': 'ok', 'open': " \
+        script = "say({'type': 'hello'})\nwhile True:\n    t = hear()['type']\n    say({'type': {'regions': 'ok', 'steps': 'ok', 'open': " \
                  "'opened'}.get(t, 'done'), 'claimed_ns': [1]})\n"
         result = self.raw(RELU, script)["result"]
         assert result["verdict"] == "VERDICT_WRONG", result

@@ -151,6 +151,19 @@ class CudaDevice : public Device {
     cudaFree(practice_);
     practice_ = nullptr;
   }
+  std::string StepIn(void* to, const void* from, std::size_t bytes) override {
+    if (bytes == 0) return "";
+    cudaError_t status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_);
+    return status == cudaSuccess ? "" : Text("the inputs of a step", status);
+  }
+  std::string StepOut(void* to, const void* from, std::size_t bytes) override {
+    cudaError_t status = cudaDeviceSynchronize();
+    if (status != cudaSuccess) return Text("the kernel", status);
+    if (bytes == 0) return "";
+    status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_);
+    if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
+    return status == cudaSuccess ? "" : Text("the outputs of a step", status);
+  }
   std::string Finish(std::vector<std::int64_t>* nanoseconds) override {
     cudaError_t status = cudaDeviceSynchronize();
     if (status != cudaSuccess) return Text("the kernel", status);

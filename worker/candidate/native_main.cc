@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 
 #include "common/wire/channel.h"
 #include "common/wire/dtype.h"
+#include "common/wire/steps.h"
 #include "worker/candidate/device.h"
 
 namespace grove::candidate {
@@ -49,6 +51,7 @@ struct Slot {
   std::vector<std::vector<std::int64_t>> shapes, strides;
   std::vector<std::unique_ptr<std::uint64_t[]>> scalars;
   std::vector<DLTensor> inputs, outputs;
+  void *first_input = nullptr, *first_output = nullptr;  // that are tensors: the others stand behind them
 };
 
 class Program {
@@ -89,6 +92,9 @@ class Program {
         object_ = std::move(received.message.fds[0]);
       } else if (type == "regions") {
         Map(body, received.message.fds);
+        Say({{"type", "ok"}});
+      } else if (type == "steps") {
+        MapSteps(body, received.message.fds);
         Say({{"type", "ok"}});
       } else if (type == "open") {
         Open(body);
@@ -151,6 +157,20 @@ class Program {
     }
   }
 
+  // Memory of the host for runs in steps.
+  void MapSteps(const json& body, const std::vector<wire::UniqueFd>& fds) {
+    const std::size_t bytes = body.at("bytes").get<std::size_t>();
+    steps_.inputs = body.at("inputs").get<std::size_t>();
+    steps_.outputs = body.at("outputs").get<std::size_t>();
+    if (fds.size() != 1 || steps_.inputs > bytes || wire::StepsOutputs(steps_.inputs) > bytes ||
+        steps_.outputs > bytes - wire::StepsOutputs(steps_.inputs)) {
+      throw Failure{"open", "exception", "memory for steps that is too small"};
+    }
+    void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fds[0].get(), 0);
+    if (at == MAP_FAILED) throw Failure{"open", "exception", "mapping the memory for steps failed"};
+    steps_.at = static_cast<char*>(at);
+  }
+
   DLTensor Tensor(const json& spec, Slot* slot) {
     auto type = wire::FindDType(spec.at("dtype").get<std::string>());
     if (!type) throw Failure{"open", "exception", "unknown dtype"};
@@ -211,6 +231,10 @@ class Program {
       for (const json& input : inputs) slot->inputs.push_back(Tensor(input, slot.get()));
       for (const json& param : params) slot->inputs.push_back(Tensor(param, slot.get()));
       for (const json& output : outputs) slot->outputs.push_back(Tensor(output, slot.get()));
+      for (std::size_t i = inputs.size(); i-- > 0;) {
+        if (inputs[i].find("scalar") == inputs[i].end()) slot->first_input = slot->inputs[i].data;
+      }
+      if (!slot->outputs.empty()) slot->first_output = slot->outputs[0].data;
       slots_.push_back(std::move(slot));
     }
   }
@@ -227,6 +251,51 @@ class Program {
     std::vector<std::int64_t> times;
     Require(device_->Finish(&times));
     Answer(times);
+  }
+
+  // Calls that get their inputs one by one, each when the one before has given its outputs.
+  void RunInSteps(const std::vector<std::size_t>& order) {
+    if (steps_.at == nullptr) throw Failure{"run", "exception", "no memory for steps"};
+    Require(device_->Prepare(order.size()));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Slot& slot = *slots_.at(order[i]);
+      Step(i, slot.first_input, slot.first_output, [&] { Call(slot, i); });
+    }
+    std::vector<std::int64_t> times;
+    Require(device_->Finish(&times));
+    Answer(times);
+  }
+
+  // The same with an empty kernel in the place of a call, on the memory of one slot: [region, offset] of its inputs,
+  // and of each output.
+  void PractiseSteps(std::size_t calls, const json& places) {
+    if (kernel_ != nullptr || steps_.at == nullptr || calls > kMaxRunSlots) {
+      throw Failure{"run", "exception", "no time to practise"};
+    }
+    const auto place = [&](const json& first, std::size_t bytes) -> void* {
+      if (bytes == 0) return nullptr;
+      const Region& region = regions_.at(first.at(0).get<std::size_t>());
+      const std::size_t offset = first.at(1).get<std::size_t>();
+      if (offset > region.bytes || bytes > region.bytes - offset) {
+        throw Failure{"run", "exception", "a tensor outside its region"};
+      }
+      return region.at + offset;
+    };
+    void* const in = place(places.value("inputs", json()), steps_.inputs);
+    void* const out = steps_.outputs > 0 ? place(places.at("outputs").at(0), steps_.outputs) : nullptr;
+    for (std::size_t i = 0; i < calls; ++i) {
+      Step(i, in, out, [&] { Require(device_->Prepare(0)); });
+    }
+    Answer({0});
+  }
+
+  template <typename Work>
+  void Step(std::size_t index, void* input, const void* output, const Work& work) {
+    wire::AwaitStep(steps_.at + wire::kStepsGiven, index + 1, [] { return false; });
+    Require(device_->StepIn(input, steps_.at + wire::kStepsInputs, steps_.inputs));
+    work();
+    Require(device_->StepOut(steps_.at + wire::StepsOutputs(steps_.inputs), output, steps_.outputs));
+    wire::SetStep(steps_.at + wire::kStepsDone, index + 1);
   }
 
   // Each call by itself, as a profiler has it (docs/timing.md): it is queued behind work of our own before it starts,
@@ -263,11 +332,15 @@ class Program {
 
   void RunSlots(const json& body) {
     if (const auto practice = body.find("practice"); practice != body.end()) {
+      if (const auto steps = body.find("steps"); steps != body.end()) {
+        return PractiseSteps(practice->get<std::size_t>(), *steps);
+      }
       return Practise(practice->get<std::size_t>());
     }
     const auto order = body.at("slots").get<std::vector<std::size_t>>();
     if (order.size() > kMaxRunSlots) throw Failure{"run", "exception", "too many slots in one run"};
     if (body.value("alone", false)) return RunAlone(order);
+    if (body.value("in_steps", false)) return RunInSteps(order);
     Require(device_->Prepare(order.size()));
     const bool profile = body.value("profile", false);
     if (profile) Require(device_->Profile(true));
@@ -324,6 +397,10 @@ class Program {
   wire::UniqueFd object_;  // received, not loaded yet
   Kernel kernel_ = nullptr;
   std::vector<Region> regions_;
+  struct {
+    char* at = nullptr;
+    std::size_t inputs = 0, outputs = 0;  // bytes
+  } steps_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -1,5 +1,6 @@
 #include "worker/judge/conversation.h"
 
+#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -281,11 +282,12 @@ void Conversation::RunProfiled(const std::vector<std::size_t>& slots) {
 
 // From the request until the answer has come and `drained` has returned.
 Conversation::Span Conversation::Ask(const json& request, std::size_t calls, const Drained& drained, json* body,
-                                     const char* answer) {
+                                     const char* answer, const std::function<void()>& meanwhile) {
   Span span;
   span.begin = Clock::now();
   Send(request);
   LetGo();
+  if (meanwhile) meanwhile();
   const double limit = limits_.call_wall * static_cast<double>(std::max<std::size_t>(calls, 1));
   *body = ReceiveWithin(answer, limit, "call_wall_seconds", limits_.call_wall);
   span.end = drained ? drained() : Clock::now();
@@ -325,6 +327,23 @@ Reply Conversation::RunTimed(const std::vector<std::size_t>& slots, std::size_t 
   TakeClaims(body, slots.size(), &reply);
   if (auto outputs = body.find("outputs"); outputs != body.end()) reply.outputs = std::move(*outputs);
   return reply;
+}
+
+void Conversation::RunInSteps(const std::vector<std::size_t>& slots, const std::function<void()>& give) {
+  json body;
+  Took(Ask({{"type", "run"}, {"slots", slots}, {"store", "later"}, {"in_steps", true}}, slots.size(), nullptr, &body,
+           "done", give));
+}
+
+void Conversation::PractiseSteps(std::size_t calls, const json& practice, const std::function<void()>& give) {
+  json body;
+  Took(Ask({{"type", "run"}, {"slots", json::array()}, {"practice", calls}, {"steps", practice}}, calls, nullptr, &body,
+           "done", give));
+}
+
+bool Conversation::HasSpoken() const {
+  pollfd entry{channel_.fd(), POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 std::vector<double> Conversation::RunAlone(const std::vector<std::size_t>& slots) {

@@ -79,6 +79,13 @@ class Conversation {
                   const nlohmann::json& results = nlohmann::json::array());
   // Storing them there, in a request as long as one for so many slots. Seconds.
   double PractiseStoring(std::size_t like);
+  // A run in steps (common/wire/steps.h): `give` gives the inputs of call after call, and takes what they give, while
+  // it goes on; it ends at the latest when the process has something to say (HasSpoken), which the answer then is. With
+  // `practice` (docs/protocol.md) so many calls of nothing, before the candidate's program is loaded.
+  void RunInSteps(const std::vector<std::size_t>& slots, const std::function<void()>& give);
+  void PractiseSteps(std::size_t calls, const nlohmann::json& practice, const std::function<void()>& give);
+  // Whether something has come from the candidate's process that was not received yet, or it is gone.
+  bool HasSpoken() const;
   // A native candidate on a GPU runs each of these slots by itself and says how long it took (docs/protocol.md). Its
   // claims: one for each, or one where it does as it does in other runs.
   std::vector<double> RunAlone(const std::vector<std::size_t>& slots);
@@ -125,7 +132,7 @@ class Conversation {
     std::chrono::steady_clock::time_point begin, end;
   };
   Span Ask(const nlohmann::json& request, std::size_t calls, const Drained& drained, nlohmann::json* body,
-           const char* answer = "done");
+           const char* answer = "done", const std::function<void()>& meanwhile = nullptr);
   // Seconds of a span in which the candidate was let go, once it is held again where it is to be.
   double Took(const Span& span, const std::function<void()>& meanwhile = nullptr);
   void HoldStill(const std::function<void()>& meanwhile = nullptr);

@@ -43,6 +43,11 @@ void SampledOutputs::Choose(Series* series, const Sets& timed, double sampling) 
   rival->Keep(rival_chosen_);
 }
 
+void SampledOutputs::VerifyKept(const Sets& sets) {
+  outputs_.Verify(&candidate_, sets,
+                  [this](std::size_t set) { return check_.Compute(values_.leaves(set), false).plain; });
+}
+
 void SampledOutputs::Verify(Series* series) {
   const auto begin = Clock::now();
   ReferenceSide* reference = series != nullptr ? series->reference.get() : nullptr;

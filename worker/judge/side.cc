@@ -11,7 +11,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/wire/steps.h"
 #include "worker/judge/compare.h"
+#include "worker/judge/give_steps.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
@@ -190,13 +192,7 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   }
   keep_ = false;
   // A script says what the last result was where that is not what is wanted.
-  if (reads_ && !sets.empty() && reply_.outputs.is_null()) {
-    reply_.outputs = nlohmann::json::array();
-    for (const Place& place : arena_.at(sets.back()).out.places) {
-      reply_.outputs.push_back(
-          {{"dtype", place.type.name}, {"shape", place.shape}, {"device", ops_.cuda() ? "cuda" : "cpu"}});
-    }
-  }
+  if (reads_ && !sets.empty() && reply_.outputs.is_null()) reply_.outputs = AsWanted();
   return reply_.wall;
 }
 
@@ -404,6 +400,94 @@ std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets
   return conversation_.RunAlone(sets);
 }
 
+void CandidateSide::ShareSteps() {
+  // Larger ones take longer to hand over than there is to be seen.
+  constexpr std::size_t kMostCpu = std::size_t{4} << 20, kMostCuda = std::size_t{1} << 20;
+  if (ProcessorsForSteps()) arena_.AddSteps(ops_.cuda() ? kMostCuda : kMostCpu);
+}
+
+std::vector<double> CandidateSide::Step(std::size_t count, const char* inputs, char* outputs) {
+  const Arena::Steps& steps = *arena_.steps();
+  constexpr double kMost = 10;  // seconds of one: those that are asked for are short
+  return GiveSteps(
+      {steps.given, steps.done}, count, processor(), kMost,
+      [&](std::size_t i) { std::copy_n(inputs + i * steps.input_bytes, steps.input_bytes, steps.inputs); },
+      [&](std::size_t i) { std::copy_n(steps.outputs, steps.output_bytes, outputs + i * steps.output_bytes); },
+      [this] { return conversation_.HasSpoken(); });
+}
+
+std::vector<double> CandidateSide::RunInSteps(const std::vector<std::size_t>& sets) {
+  const Arena::Steps& steps = *arena_.steps();
+  Prepare(sets);
+  std::vector<char> inputs(sets.size() * steps.input_bytes), outputs(sets.size() * steps.output_bytes);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    Slot& slot = arena_.at(sets[i]);
+    slot.waiting = false;  // for Hand: they come by the steps alone
+    if (steps.input_bytes > 0) {
+      ops_.ToHost(inputs.data() + i * steps.input_bytes, values_.data() + slot.in.places[0].offset, steps.input_bytes);
+    }
+  }
+  EvictOutputs(sets);
+  wire::SetStep(steps.given, 0);
+  wire::SetStep(steps.done, 0);
+  ops_.Rest(processor());
+  ops_.Settle();
+  std::vector<double> seconds;
+  conversation_.RunInSteps(sets, [&] { seconds = Step(sets.size(), inputs.data(), outputs.data()); });
+  if (seconds.size() != sets.size()) {
+    throw Verdict{"VERDICT_UNMEASURABLE",
+                  "calls that were given one at a time did not answer one at a time, but " +
+                      std::to_string(seconds.size()) + " of " + std::to_string(sets.size()),
+                  {}};
+  }
+  Keep(sets);
+  keep_ = false;
+  const std::size_t stride = Stride(arena_.at(0).out);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    char* to = static_cast<char*>(kept_.data_ptr()) + i * stride;
+    if (steps.output_bytes > 0) ops_.FromHost(to, outputs.data() + i * steps.output_bytes, steps.output_bytes);
+    arena_.at(sets[i]).kept = to;
+  }
+  result_places_.clear();
+  reply_ = {};
+  if (python_) reply_.outputs = AsWanted();
+  return seconds;
+}
+
+nlohmann::json CandidateSide::AsWanted() const {
+  nlohmann::json outputs = nlohmann::json::array();
+  for (const Place& place : arena_.at(0).out.places) {
+    outputs.push_back({{"dtype", place.type.name}, {"shape", place.shape}, {"device", ops_.cuda() ? "cuda" : "cpu"}});
+  }
+  return outputs;
+}
+
+void CandidateSide::LearnSteps() {
+  constexpr int kTimes = 5;
+  constexpr std::size_t kCalls = 16;
+  if (!in_steps()) return;
+  const Arena::Steps& steps = *arena_.steps();
+  const Slot& slot = arena_.at(0);
+  std::vector<char> inputs(kCalls * steps.input_bytes), outputs(kCalls * steps.output_bytes);
+  for (std::size_t i = 0; i < kCalls && steps.input_bytes > 0; ++i) {
+    // What stands there stays there, guards among it.
+    ops_.ToHost(inputs.data() + i * steps.input_bytes, slot.inputs->data() + slot.in.places[0].offset,
+                steps.input_bytes);
+  }
+  std::vector<double> all;
+  for (int i = 0; i < kTimes; ++i) {
+    wire::SetStep(steps.given, 0);
+    wire::SetStep(steps.done, 0);
+    ops_.Rest(processor());
+    ops_.Settle();
+    std::vector<double> seconds;
+    conversation_.PractiseSteps(kCalls, steps.practice, [&] { seconds = Step(kCalls, inputs.data(), outputs.data()); });
+    // The first time pages are touched, and of each run the first step wakes up.
+    if (i > 0 && !seconds.empty()) all.insert(all.end(), seconds.begin() + 1, seconds.end());
+  }
+  step_asking_ = all.empty() ? 0 : Median(all);
+}
+
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
   double quieting = 0;
@@ -499,6 +583,7 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
   if (python_ && !reads_) LearnStoring(between);
   if (ops_.cuda()) LearnHanding();
+  LearnSteps();
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
   // beyond its error: it is always there, and what is left out makes every candidate look slower.

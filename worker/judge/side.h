@@ -125,6 +125,15 @@ class CandidateSide : public Side {
   // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
   // claims that each took. Seconds. Its outputs are nobody's.
   std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
+  // Room for runs in steps, where a call is small enough and there are processors for both sides. Before the arena is
+  // mapped.
+  void ShareSteps();
+  bool in_steps() const { return arena_.steps() != nullptr; }
+  // These sets, each given when the one before has given its outputs (common/wire/steps.h), which are kept. Seconds
+  // that each took; the first is to be left out.
+  std::vector<double> RunInSteps(const std::vector<std::size_t>& sets);
+  // What it takes to give a call that does nothing its inputs and to get its outputs. Seconds.
+  double step_asking() const { return step_asking_; }
   // From when on nobody was at work on the device. Waits for that; UNMEASURABLE where it takes far longer than the run.
   std::chrono::steady_clock::time_point WaitUntilQuiet();
   // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
@@ -170,6 +179,8 @@ class CandidateSide : public Side {
 
  private:
   void TakeOutputs(const std::vector<std::size_t>& ran);
+  // A reply's `outputs`, of outputs that are as they must be.
+  nlohmann::json AsWanted() const;
   // As a call does that writes nothing: in the judge's copy.
   void LeaveUnwritten(const Slot& slot, std::size_t output);
   // Memory that results of several calls share was not written for each.
@@ -182,6 +193,9 @@ class CandidateSide : public Side {
   void LearnQuick();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
+  void LearnSteps();
+  // So many steps, the inputs and outputs of each behind those of the one before. Seconds of each.
+  std::vector<double> Step(std::size_t count, const char* inputs, char* outputs);
   void Hand(const std::vector<std::size_t>& sets) override;
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
@@ -198,6 +212,7 @@ class CandidateSide : public Side {
   double stopping_ = 0;      // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
+  double step_asking_ = 0;
   std::size_t like_ = 0;
   std::chrono::steady_clock::time_point asked_;  // for the last run
   Reply reply_;

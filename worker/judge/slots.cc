@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/wire/steps.h"
 #include "worker/judge/compare.h"
 #include "worker/judge/memory_file.h"
 #include "worker/judge/tensor_type.h"
@@ -147,6 +148,7 @@ std::size_t Arena::Add(std::size_t count, std::size_t shape_set, const std::vect
     slot->inputs = in_block;
     slot->outputs = out_block;
     slot->leaves = leaves;
+    slot->in_region = in_region;
     slot->out_region = out_region;
     slots_json_.push_back(SlotJson(*slot, in_region, out_region));
     slots_.push_back(std::move(slot));
@@ -192,6 +194,27 @@ std::uint64_t Arena::ResultPlace(std::size_t call, std::size_t output) const {
   return place;
 }
 
+void Arena::AddSteps(std::size_t most) {
+  const Slot& slot = at(0);
+  const auto span = [](const Layout& layout) {
+    return layout.places.empty() ? 0 : layout.bytes - layout.places[0].offset;
+  };
+  const std::size_t in = span(slot.in), out = span(slot.out);
+  if (in + out > most) return;
+  steps_memory_ = MakeMemoryFile(wire::StepsOutputs(in) + std::max<std::size_t>(out, 1));
+  std::memset(steps_memory_->data(), 0, steps_memory_->bytes());
+  steps_.input_bytes = in;
+  steps_.output_bytes = out;
+  steps_.given = steps_memory_->data() + wire::kStepsGiven;
+  steps_.done = steps_memory_->data() + wire::kStepsDone;
+  steps_.inputs = steps_memory_->data() + wire::kStepsInputs;
+  steps_.outputs = steps_memory_->data() + wire::StepsOutputs(in);
+  json outputs = json::array();
+  for (const Place& place : slot.out.places) outputs.push_back({slot.out_region, place.offset, place.bytes});
+  steps_.practice["outputs"] = outputs;
+  if (in > 0) steps_.practice["inputs"] = {slot.in_region, slot.in.places[0].offset};
+}
+
 void Arena::Map(Conversation* conversation) {
   for (std::size_t first = 0; first < regions_.size(); first += wire::kMaxFds) {
     const std::size_t last = std::min<std::size_t>(first + wire::kMaxFds, regions_.size());
@@ -208,6 +231,14 @@ void Arena::Map(Conversation* conversation) {
     conversation->Send(regions, fds);
     conversation->Receive("ok");
   }
+  if (steps_memory_ == nullptr) return;
+  const int fd = steps_memory_->fd();
+  conversation->Send({{"type", "steps"},
+                      {"bytes", steps_memory_->bytes()},
+                      {"inputs", steps_.input_bytes},
+                      {"outputs", steps_.output_bytes}},
+                     {&fd, 1});
+  conversation->Receive("ok");
 }
 
 void Arena::Open(Conversation* conversation, const json& more) {

@@ -53,7 +53,7 @@ struct Slot {
   bool spoiled = false;         // the inputs were spoiled after the run
   std::uint64_t spoil_key = 0;  // where
   bool waiting = false;         // for Hand
-  std::size_t out_region = 0;
+  std::size_t in_region = 0, out_region = 0;
   std::uint32_t poison = 0;  // of the outputs, the latest
   // The judge's own copy of the outputs, from the first one on; null where there is none.
   const char* kept = nullptr;
@@ -85,6 +85,18 @@ class Arena {
   std::size_t result_places_region() const { return result_places_region_; }
   // Of the last run's call number `call`; the candidate's own words. 0 where it has said nothing.
   std::uint64_t ResultPlace(std::size_t call, std::size_t output) const;
+
+  // Adds room, in the host's memory, for runs in steps of the timed shapes (common/wire/steps.h), unless a call's
+  // inputs and outputs together are more than `most` bytes.
+  void AddSteps(std::size_t most);
+  struct Steps {
+    char *given = nullptr, *done = nullptr;      // words
+    char *inputs = nullptr, *outputs = nullptr;  // from the first tensor on
+    std::size_t input_bytes = 0, output_bytes = 0;
+    nlohmann::json practice;  // where the first slot's lie, for Conversation::PractiseSteps
+  };
+  // Null where there is none.
+  const Steps* steps() const { return steps_memory_ != nullptr ? &steps_ : nullptr; }
 
   // Hands the memory to the candidate; nothing of its program runs for that.
   void Map(Conversation* conversation);
@@ -119,6 +131,8 @@ class Arena {
   std::vector<SharedBlock*> regions_;
   std::unique_ptr<SharedBlock> result_places_;
   std::size_t result_places_region_ = 0;
+  std::unique_ptr<SharedBlock> steps_memory_;
+  Steps steps_;
   std::unique_ptr<SharedBlock> params_, guard_;  // guard_: as much of the guard pattern as the largest room has
   Layout params_layout_;
   nlohmann::json params_json_ = nlohmann::json::array(), names_json_ = nlohmann::json::array();

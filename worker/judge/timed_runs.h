@@ -37,6 +37,7 @@ class TimedRuns {
   // The reference runs there from now on; null = anywhere.
   void StandOn(const CommonProcessor* common) { common_ = common; }
 
+  std::size_t slots() const { return slots_; }
   // When the last run of each was.
   const GpuHealth::Window& other_window() const { return other_window_; }
   const GpuHealth::Window& candidate_window() const { return candidate_window_; }

@@ -13,6 +13,7 @@
 #include "worker/judge/claims.h"
 #include "worker/judge/run_size.h"
 #include "worker/judge/statistics.h"
+#include "worker/judge/steps.h"
 #include "worker/judge/turns.h"
 
 namespace grove::judge {
@@ -327,7 +328,13 @@ void Timing::Run() {
   Lies lies(ops_, settings_, candidate_, values_, timed_, runs_, reckoning_);
   if (const auto lie = lies.InClaims(asking)) Cheated(*lie);
   if (const auto lie = lies.InAsking(asking)) Cheated(*lie);
-  runs_.apart = lies.apart();
+  runs_.apart = std::max(lies.apart(), BeyondInSteps({.candidate = candidate_,
+                                                      .values = values_,
+                                                      .timed = timed_,
+                                                      .sampled = sampled_,
+                                                      .runs = runs_,
+                                                      .asking = asking,
+                                                      .cuda = ops_.cuda()}));
   json report = ReportTiming({.settings = settings_,
                               .series = series_,
                               .runs = runs_,

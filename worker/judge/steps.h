@@ -1,0 +1,28 @@
+// What a call takes when its inputs come after the outputs of the one before. All inputs of a timed run lie before the
+// candidate at once, so that its first call could do the work of all for little more than that of one; in steps nobody
+// can. docs/timing.md: "Calls in steps". All times are seconds.
+#pragma once
+
+#include "worker/judge/sampled_outputs.h"
+#include "worker/judge/samples.h"
+#include "worker/judge/side.h"
+#include "worker/judge/timed_runs.h"
+#include "worker/judge/values.h"
+
+namespace grove::judge {
+
+struct InSteps {
+  CandidateSide& candidate;
+  Values& values;
+  TimedRuns& timed;
+  SampledOutputs& sampled;
+  const CandidateRuns& runs;
+  double asking;  // of the runs
+  bool cuda;
+};
+
+// When all is sampled: what a call takes more in steps than in a run, where that is far more; else 0, also where there
+// are no steps or calls are too long to be told. Every output is compared. Throws Verdict.
+double BeyondInSteps(const InSteps& in);
+
+}  // namespace grove::judge
