@@ -10,6 +10,7 @@ import importlib.machinery
 import importlib.util
 import struct
 import sys
+import threading
 import types
 import unittest
 
@@ -164,6 +165,76 @@ class Runs(unittest.TestCase):
         self.assertEqual(outputs, [{"dtype": "float64", "shape": [4], "device": "cpu"}])
         _, _, outputs = self.noted(lambda: torch.rand(2, 2), one)
         self.assertEqual(outputs[0]["shape"], [2, 2])
+
+    def in_steps(self, model, orders=((0, 1, 2), (2, 0)), input_bytes=512, output_bytes=1024):
+        """Gives steps as the judge does: what each gave, as [order][step] of the bytes of its outputs."""
+        sent, size = [], 4096 + 512 + 1024
+        device = PROGRAM.CpuDevice(torch)
+        program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), device, torch)
+        program.model = model
+        memory = bytearray(size)
+        program.steps = PROGRAM.Steps(torch, device, memory, input_bytes, output_bytes)
+        program.regions = [torch.zeros(4096, dtype=torch.uint8), torch.zeros(4096, dtype=torch.uint8)]
+        place = lambda region, offset, dtype, shape: {"region": region, "offset": offset, "dtype": dtype, "shape": shape}
+        slots = [{"inputs": [{"scalar": 2.0, "dtype": "float64"}, place(0, 256 + 768 * i, "float32", [8])],
+                  "outputs": [place(1, 256 + 1024 * i, "float32", [8]), place(1, 768 + 1024 * i, "int64", [])]} for i in range(3)]
+        program.inputs = [[2.0, program.tensor(slot["inputs"][1])] for slot in slots]
+        program.steps.open(slots, program.regions)
+        words, given = memoryview(memory)[:4096].cast("Q"), []
+
+        def give(order):
+            outputs = []
+            for number, index in enumerate(order, 1):
+                memory[4096:4096 + 32] = struct.pack("8f", *[index + 1] * 8)
+                # The inputs of a call are nowhere before its turn.
+                self.assertFalse(any(value == index + 1 for value in program.inputs[index][1].tolist()))
+                words[0] = number
+                while words[8] < number:
+                    pass
+                outputs.append(bytes(memory[4096 + 512:]))
+                for arguments in program.inputs:
+                    arguments[1].fill_(float("nan"))
+            given.append(outputs)
+
+        for order in orders:
+            words[0] = words[8] = 0
+            judge = threading.Thread(target=give, args=(order,))
+            judge.start()
+            program.run_in_steps(list(order))
+            judge.join()
+            self.assertEqual(sent[-1]["type"], "done")
+        return given
+
+    def test_each_step_takes_its_inputs_and_gives_its_outputs(self):
+        given = self.in_steps(lambda factor, x: (x * factor, 7))
+        self.assertEqual([len(outputs) for outputs in given], [3, 2])
+        for order, outputs in zip(((0, 1, 2), (2, 0)), given):
+            for index, output in zip(order, outputs):
+                self.assertEqual(struct.unpack("8f", output[:32]), (2.0 * (index + 1),) * 8)
+                self.assertEqual(struct.unpack("q", output[512:520]), (7,))
+
+    def test_what_is_of_another_shape_or_type_is_not_given(self):
+        for result in (torch.ones(7), torch.ones(8, dtype=torch.float64), torch.ones(8, 1), None, "no"):
+            given = self.in_steps(lambda factor, x: (result, torch.tensor(7)), orders=((0,),))
+            self.assertEqual(given[0][0][:32], bytes(32), result)
+
+    def test_steps_are_practised_before_the_program_and_change_nothing(self):
+        sent = []
+        device = PROGRAM.CpuDevice(torch)
+        program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), device, torch)
+        memory = bytearray(4096 + 256 + 256)
+        program.steps = PROGRAM.Steps(torch, device, memory, 256, 256)
+        program.regions = [torch.full((1024,), 7, dtype=torch.uint8)]
+        words = memoryview(memory)[:4096].cast("Q")
+        memory[4096:4352] = bytes([7]) * 256
+        words[0] = 3  # all are given
+        program.practise_steps(3, {"inputs": [0, 256], "outputs": [[0, 512, 6], [0, 768, 16]]})
+        self.assertEqual((words[8], sent[-1]["type"]), (3, "done"))
+        self.assertTrue(bool((program.regions[0] == 7).all()))
+        self.assertEqual(bytes(memory[4352:4358]), bytes([7]) * 6)
+        program.model = torch.nn.Identity()
+        with self.assertRaises(PROGRAM.Failure):
+            program.practise_steps(1, {"outputs": []})
 
     def test_a_buffer_that_is_kept_and_returned_each_time_is_right_in_every_slot(self):
         for count in (1, 2, 5, 11):

@@ -18,7 +18,8 @@ constexpr int kAttempts = 3;
 constexpr std::size_t kFewCalls = 3;  // of a run
 constexpr std::size_t kLeastSteps = 6, kMostSteps = 24;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
-constexpr double kDrawing = 0.1;    // of drawing the values of one attempt, but for the least
+constexpr double kDrawing =
+    0.1;  // of drawing the values of one attempt and of computing its results, but for the least
 
 }  // namespace
 
@@ -27,7 +28,7 @@ double BeyondInSteps(const InSteps& in) {
       (Median(in.runs.runs) + Median(in.runs.runs_late) - in.asking) / static_cast<double>(in.runs.calls);
   const double asking = in.candidate.step_asking();
   if (!in.candidate.in_steps() || asking <= 0 || in.runs.calls < kFewCalls || each > kLongest) return 0;
-  const double drawn = kDrawing / std::max(in.values.draw_seconds(), 1e-9);
+  const double drawn = kDrawing / std::max(in.values.draw_seconds() + in.reference_seconds, 1e-9);
   const auto fit = static_cast<std::size_t>(std::min(drawn, static_cast<double>(kMostSteps)));
   const std::size_t steps = std::min({std::max(fit, kLeastSteps), in.timed.slots(), in.candidate.MostKept()});
   if (steps < kFewCalls) return 0;

@@ -17,7 +17,8 @@ struct InSteps {
   TimedRuns& timed;
   SampledOutputs& sampled;
   const CandidateRuns& runs;
-  double asking;  // of the runs
+  double asking;             // of the runs
+  double reference_seconds;  // of a call
   bool cuda;
 };
 

@@ -334,6 +334,7 @@ void Timing::Run() {
                                                       .sampled = sampled_,
                                                       .runs = runs_,
                                                       .asking = asking,
+                                                      .reference_seconds = problem_.reference_seconds,
                                                       .cuda = ops_.cuda()}));
   json report = ReportTiming({.settings = settings_,
                               .series = series_,
