@@ -32,20 +32,22 @@ TEST_CASE("Inputs lie at whole lines behind the words, and outputs behind them")
 }
 
 TEST_CASE("The inputs of a step come when the outputs of the one before were taken, and no sooner") {
+  const Waiting waiting = GENERATE(Waiting::kLooking, Waiting::kSleeping);
   constexpr std::size_t kSteps = 200;
   Words words;
   std::size_t input = 0, output = 0;  // one at a time: ordered by the words alone
   std::vector<std::size_t> taken;
   std::thread other([&] {
     for (std::size_t i = 1; i <= kSteps; ++i) {
-      wire::AwaitStep(words.both().given, i, Never);
+      wire::AwaitStep(words.both().given, i, waiting, Never);
       output = input * input;
-      wire::SetStep(words.both().done, i);
+      wire::SetStep(words.both().done, i, waiting);
     }
   });
   const std::vector<double> seconds = GiveSteps(
-      words.both(), kSteps, -1, 10, [&](std::size_t i) { input = i + 1; },
-      [&](std::size_t) { taken.push_back(output); }, Never);
+                                          words.both(), kSteps, -1, waiting, 10, [&](std::size_t i) { input = i + 1; },
+                                          [&](std::size_t) { taken.push_back(output); }, Never)
+                                          .seconds;
   other.join();
   REQUIRE(seconds.size() == kSteps);
   REQUIRE(taken.size() == kSteps);
@@ -58,13 +60,14 @@ TEST_CASE("The inputs of a step come when the outputs of the one before were tak
 TEST_CASE("A step's time is all that passes until its outputs are there") {
   Words words;
   std::thread other([&] {
-    wire::AwaitStep(words.both().given, 1, Never);
+    wire::AwaitStep(words.both().given, 1, Waiting::kLooking, Never);
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(5)) ::sched_yield();
     wire::SetStep(words.both().done, 1);
   });
   const auto nothing = [](std::size_t) {};
-  const std::vector<double> seconds = GiveSteps(words.both(), 1, -1, 10, nothing, nothing, Never);
+  const std::vector<double> seconds =
+      GiveSteps(words.both(), 1, -1, Waiting::kLooking, 10, nothing, nothing, Never).seconds;
   other.join();
   REQUIRE(seconds.size() == 1);
   CHECK(seconds[0] >= 5e-3);
@@ -76,17 +79,19 @@ TEST_CASE("Who speaks before all is done gets no more, and whoever waits is let 
   std::atomic<bool> spoken{false};
   std::thread other([&] {
     for (std::size_t i = 1; i <= 2; ++i) {
-      wire::AwaitStep(words.both().given, i, Never);
+      wire::AwaitStep(words.both().given, i, Waiting::kLooking, Never);
       wire::SetStep(words.both().done, i);
     }
-    wire::AwaitStep(words.both().given, 3, Never);
+    wire::AwaitStep(words.both().given, 3, Waiting::kLooking, Never);
     spoken = true;
-    wire::AwaitStep(words.both().given, kSteps, Never);  // would be waiting still
+    wire::AwaitStep(words.both().given, kSteps, Waiting::kLooking, Never);  // would be waiting still
   });
   std::size_t begun = 0, ended = 0;
-  const std::vector<double> seconds = GiveSteps(
-      words.both(), kSteps, -1, 60, [&](std::size_t) { ++begun; }, [&](std::size_t) { ++ended; },
-      [&] { return spoken.load(); });
+  const std::vector<double> seconds =
+      GiveSteps(
+          words.both(), kSteps, -1, Waiting::kLooking, 60, [&](std::size_t) { ++begun; }, [&](std::size_t) { ++ended; },
+          [&] { return spoken.load(); })
+          .seconds;
   other.join();
   CHECK(seconds.size() == 2);
   CHECK(begun == 3);
@@ -97,9 +102,9 @@ TEST_CASE("Who speaks behind the last step has done it") {
   Words words;
   wire::SetStep(words.both().done, 1);
   std::uint64_t none = 0;
-  CHECK(wire::AwaitStep(words.both().done, 1, [] { return true; }));
+  CHECK(wire::AwaitStep(words.both().done, 1, Waiting::kLooking, [] { return true; }));
   // Done while it was asked whether to give up.
-  CHECK(wire::AwaitStep(reinterpret_cast<char*>(&none), 1, [&] {
+  CHECK(wire::AwaitStep(reinterpret_cast<char*>(&none), 1, Waiting::kLooking, [&] {
     wire::SetStep(reinterpret_cast<char*>(&none), 1);
     return true;
   }));
@@ -108,15 +113,18 @@ TEST_CASE("Who speaks behind the last step has done it") {
 TEST_CASE("A step that takes too long is the last") {
   Words words;
   const auto nothing = [](std::size_t) {};
-  CHECK(GiveSteps(words.both(), 3, -1, 1e-3, nothing, nothing, Never).empty());
+  CHECK(GiveSteps(words.both(), 3, -1, Waiting::kSleeping, 1e-3, nothing, nothing, Never).seconds.empty());
   CHECK(words.given == 3);
 }
 
 TEST_CASE("A step of the judge's own takes some time, and not long") {
   if (!ProcessorsForSteps()) return;
-  const double seconds = OwnStep(0);
+  const double seconds = OwnStep(0, Waiting::kLooking);
   CHECK(seconds > 0);
   CHECK(seconds < 1);
+  const double sleeping = OwnStep(0, Waiting::kSleeping);
+  CHECK(sleeping > 0);
+  CHECK(sleeping < 1);
 }
 
 }  // namespace

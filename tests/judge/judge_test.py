@@ -432,6 +432,24 @@ def in_steps():
         result = self.stepped("return torch.zeros_like(a[0]) if in_steps() else torch.relu(a[0])")["result"]
         assert result["verdict"] == "VERDICT_WRONG", result
 
+    def test_steps_of_all_kinds_of_inputs_and_outputs(self):
+        kinds = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x, factor, more):
+        return {"t": x * factor, "nested": (more["mask"], [more["z"] * 2, x.sum(1)]), "half": x.bfloat16(), "n": more["i"] + 1}
+def get_inputs():
+    return [torch.randn(40, 30).t(), 1.5, {"mask": torch.rand(7) > 0.5, "z": torch.randn(5, dtype=torch.cfloat),
+                                           "i": torch.randint(0, 1000, (3,))}]
+def get_init_inputs():
+    return []
+"""
+        source = kinds.replace("Model(", "ModelNew(").replace("import torch.nn as nn\n", "import torch.nn as nn\n" + self.IN_STEPS, 1)
+        source = source.replace("        return {", "        in_steps() and time.sleep(0.004)\n        return {")
+        result = self.judge(kinds)[0].evaluate(source=source, options=self.TIMED)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and "a call by itself" in result["timing"]["method"], result
+
     def test_who_fails_in_a_step_has_crashed_and_says_why(self):
         answer = self.stepped("if in_steps(): raise ValueError('no steps for me')\n        return torch.relu(a[0])")
         assert answer["result"]["verdict"] == "VERDICT_CRASHED" and "no steps for me" in answer["result"]["reason"], answer

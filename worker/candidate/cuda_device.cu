@@ -153,7 +153,9 @@ class CudaDevice : public Device {
   }
   std::string StepIn(void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0) return "";
+    // They are there before the call, as in timed runs: a kernel on another stream waits for nothing.
     cudaError_t status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_);
+    if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
     return status == cudaSuccess ? "" : Text("the inputs of a step", status);
   }
   std::string StepOut(void* to, const void* from, std::size_t bytes) override {

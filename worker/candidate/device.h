@@ -37,8 +37,8 @@ class Device {
   virtual std::string Practice() = 0;
   virtual void EndPractice() = 0;
 
-  // Before and after a call of a run in steps (common/wire/steps.h): from the host's memory to the device's, in front
-  // of the call, and back when everything that runs on the device is done.
+  // Before and after a call of a run in steps (common/wire/steps.h): from the host's memory to the device's, where the
+  // inputs are when it returns; and back, when everything that runs on the device is done.
   virtual std::string StepIn(void* to, const void* from, std::size_t bytes) = 0;
   virtual std::string StepOut(void* to, const void* from, std::size_t bytes) = 0;
 

@@ -291,11 +291,12 @@ class Program {
 
   template <typename Work>
   void Step(std::size_t index, void* input, const void* output, const Work& work) {
-    wire::AwaitStep(steps_.at + wire::kStepsGiven, index + 1, [] { return false; });
+    const auto waiting = static_cast<wire::Waiting>(wire::StepsAt(steps_.at + wire::kStepsSleeping) != 0);
+    wire::AwaitStep(steps_.at + wire::kStepsGiven, index + 1, waiting, [] { return false; });
     Require(device_->StepIn(input, steps_.at + wire::kStepsInputs, steps_.inputs));
     work();
     Require(device_->StepOut(steps_.at + wire::StepsOutputs(steps_.inputs), output, steps_.outputs));
-    wire::SetStep(steps_.at + wire::kStepsDone, index + 1);
+    wire::SetStep(steps_.at + wire::kStepsDone, index + 1, waiting);
   }
 
   // Each call by itself, as a profiler has it (docs/timing.md): it is queued behind work of our own before it starts,

@@ -1,12 +1,17 @@
 #include "worker/judge/give_steps.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <thread>
 
+#include "common/wire/channel.h"
 #include "common/wire/steps.h"
 #include "worker/judge/statistics.h"
 
@@ -17,8 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Of a new thread; the first one may be bound to a processor.
-cpu_set_t Open() {
+// Processors that a new thread may stand on; the first one may be bound to one of them.
+cpu_set_t Processors() {
   cpu_set_t all;
   CPU_ZERO(&all);
   ::pthread_getaffinity_np(::pthread_self(), sizeof all, &all);
@@ -26,66 +31,93 @@ cpu_set_t Open() {
 }
 
 void StandOff(int processor) {
-  cpu_set_t set = Open();
+  cpu_set_t set = Processors();
   if (processor < 0 || processor >= CPU_SETSIZE || CPU_COUNT(&set) < 2) return;
   CPU_CLR(static_cast<std::size_t>(processor), &set);
   ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
 }
 
 void StandOn(int processor) {
-  cpu_set_t set = Open();
+  cpu_set_t set = Processors();
   if (processor < 0 || processor >= CPU_SETSIZE || !CPU_ISSET(static_cast<std::size_t>(processor), &set)) return;
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(processor), &set);
   ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
 }
 
+// Nanoseconds that the calling thread was ready and had no processor; 0 where that is not known.
+class Starving {
+ public:
+  Starving() : schedstat_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+  std::uint64_t Now() const {
+    char text[80];
+    const ssize_t got = schedstat_.valid() ? ::pread(schedstat_.get(), text, sizeof text - 1, 0) : -1;
+    if (got <= 0) return 0;
+    text[got] = 0;
+    char* end = nullptr;
+    std::strtoull(text, &end, 10);
+    return std::strtoull(end, nullptr, 10);
+  }
+
+ private:
+  wire::UniqueFd schedstat_;
+};
+
 }  // namespace
 
 bool ProcessorsForSteps() {
   bool enough = false;
-  std::thread([&enough] {
-    const cpu_set_t all = Open();
+  std::jthread([&enough] {
+    const cpu_set_t all = Processors();
     enough = CPU_COUNT(&all) >= 2;
   }).join();
   return enough;
 }
 
-std::vector<double> GiveSteps(const StepWords& words, std::size_t count, int processor, double most,
-                              const std::function<void(std::size_t)>& before,
-                              const std::function<void(std::size_t)>& after, const std::function<bool()>& give_up) {
-  std::vector<double> seconds;
-  std::thread([&] {
-    StandOff(processor);
+GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, Waiting waiting, double most,
+                     const std::function<void(std::size_t)>& before, const std::function<void(std::size_t)>& after,
+                     const std::function<bool()>& give_up) {
+  GivenSteps given;
+  std::vector<double> starved;
+  given.seconds.reserve(count);
+  starved.reserve(count);
+  // Whoever still waits goes on, whatever happens here.
+  const std::unique_ptr<char, std::function<void(char*)>> release(
+      words.given, [count](char* word) { wire::SetStep(word, count, Waiting::kSleeping); });
+  std::jthread([&] {
+    if (waiting == Waiting::kLooking) StandOff(processor);
+    const Starving starving;
     for (std::size_t i = 0; i < count; ++i) {
-      before(i);
+      const std::uint64_t waited = starving.Now();
       const auto begin = Clock::now();
-      wire::SetStep(words.given, i + 1);
-      if (!wire::AwaitStep(words.done, i + 1, [&] { return Since(begin) > most || give_up(); })) return;
-      seconds.push_back(Since(begin));
+      before(i);
+      wire::SetStep(words.given, i + 1, waiting);
+      if (!wire::AwaitStep(words.done, i + 1, waiting, [&] { return Since(begin) > most || give_up(); })) return;
       after(i);
+      given.seconds.push_back(Since(begin));
+      starved.push_back(1e-9 * static_cast<double>(starving.Now() - waited) / given.seconds.back());
     }
   }).join();
-  wire::SetStep(words.given, count);  // whoever still waits goes on
-  return seconds;
+  if (!starved.empty()) given.starved = Median(starved);
+  return given;
 }
 
-double OwnStep(int processor) {
+double OwnStep(int processor, Waiting waiting) {
   constexpr std::size_t kTimes = 25;
+  constexpr double kMost = 1;  // second
   alignas(64) std::uint64_t given = 0;
   alignas(64) std::uint64_t done = 0;
   const StepWords words{reinterpret_cast<char*>(&given), reinterpret_cast<char*>(&done)};
-  std::thread other([&] {
-    StandOn(processor);
+  const std::jthread other([&] {
+    if (waiting == Waiting::kLooking) StandOn(processor);
     for (std::size_t i = 1; i <= kTimes; ++i) {
-      wire::AwaitStep(words.given, i, [] { return false; });
-      wire::SetStep(words.done, i);
+      wire::AwaitStep(words.given, i, waiting, [] { return false; });
+      wire::SetStep(words.done, i, waiting);
     }
   });
   const auto nothing = [](std::size_t) {};
-  const std::vector<double> seconds = GiveSteps(words, kTimes, processor, 1, nothing, nothing, [] { return false; });
-  other.join();
-  return Median(seconds);
+  const GivenSteps steps = GiveSteps(words, kTimes, processor, waiting, kMost, nothing, nothing, [] { return false; });
+  return steps.seconds.empty() ? kMost : Median(steps.seconds);
 }
 
 }  // namespace grove::judge

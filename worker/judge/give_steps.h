@@ -1,10 +1,12 @@
 // The judge's half of a run in steps (common/wire/steps.h): a thread that gives call after call its inputs and takes
-// the outputs, on another processor than the one that runs them.
+// the outputs, off the processor that runs them.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <vector>
+
+#include "common/wire/steps.h"
 
 namespace grove::judge {
 
@@ -12,17 +14,29 @@ struct StepWords {
   char *given = nullptr, *done = nullptr;
 };
 
+using wire::Waiting;
+
+struct GivenSteps {
+  std::vector<double> seconds;  // of each step, from before its inputs are written until its outputs are read
+  // Share of the steps' time in which the judge's thread was ready and had no processor, by the median of the steps; 0
+  // also where the kernel does not say (/proc/thread-self/schedstat).
+  double starved = 0;
+};
+
+// More than this of it, and threads that never rest have all processors.
+inline constexpr double kStarved = 0.2;
+
 // Whether there is a processor for either side.
 bool ProcessorsForSteps();
 
-// Seconds that each of so many steps took, from when it was given until it was done; fewer where one took longer than
-// `most` seconds or `give_up` said so (asked all the time). `processor`: where they are run; negative = not known.
-// `before` and `after` are called with the number of each, on nobody's clock. Throws std::system_error.
-std::vector<double> GiveSteps(const StepWords& words, std::size_t count, int processor, double most,
-                              const std::function<void(std::size_t)>& before,
-                              const std::function<void(std::size_t)>& after, const std::function<bool()>& give_up);
+// Steps, up to `count`; fewer where one took longer than `most` seconds or `give_up` said so (asked all the time).
+// `processor`: where they are run; negative = not known. `before` writes a step's inputs, `after` reads its outputs:
+// called with its number, by the other thread; they do not throw. Throws std::system_error.
+GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, Waiting waiting, double most,
+                     const std::function<void(std::size_t)>& before, const std::function<void(std::size_t)>& after,
+                     const std::function<bool()>& give_up);
 
 // Seconds that a step takes which a thread of the judge's own does there, and in which nothing is done: by the median.
-double OwnStep(int processor);
+double OwnStep(int processor, Waiting waiting);
 
 }  // namespace grove::judge

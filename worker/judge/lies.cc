@@ -39,6 +39,14 @@ void Lies::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
   waits->push_back(echo_->Wait(std::min({claimed, reply.wall, kMostEcho}), processor));
 }
 
+bool Lies::Crowded() {
+  constexpr std::size_t kSteps = 9;
+  if (ops_.cuda() || !candidate_.in_steps()) return false;
+  const Sets sets = timed_.Pick(std::min({kSteps, timed_.slots(), candidate_.MostKept()}));
+  values_.Refill(sets);
+  return candidate_.RunInSteps(sets, Waiting::kLooking).starved > kStarved;
+}
+
 std::optional<Lie> Lies::InClaims(double asking) {
   // Too few to measure by are too few to accuse by: one preempted run would decide.
   if (runs_.runs.size() < static_cast<std::size_t>(settings_.least_accused)) return std::nullopt;
@@ -66,6 +74,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
     }
     // Where it has gone by now, it was the machine's.
     if (Judge(Quantile(least, 0.1), 0.25 * span * calls + slack, waits) != Contradiction::kPlain) Unsure(text, waits);
+    if (Crowded()) return std::nullopt;
     return Lie{text, claimed, span};
   }
   bool honest = false, unsure = false;
@@ -95,6 +104,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
   }
   if (honest) return std::nullopt;
   if (unsure) Unsure(text, waits);
+  if (Crowded()) return std::nullopt;
   return Lie{text, claimed, span};
 }
 

@@ -49,6 +49,9 @@ class Lies {
   std::optional<Lie> InAsking(double asking);
 
  private:
+  // Whether threads of the candidate's that never rest have all processors: they keep each other waiting, and whoever
+  // is to answer. On a CPU, where runs in steps say so.
+  bool Crowded();
   // One more run of the candidate, and what the judge's own thread waits when it is asked in the same way, which takes
   // as long to answer.
   void TimeWithWait(const Sets& sets, std::vector<double>* waits);

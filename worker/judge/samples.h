@@ -27,7 +27,7 @@ struct CandidateRuns {
   std::vector<double> runs, claims;            // whole and claimed, of the runs of `calls`
   std::vector<double> shorts;                  // of runs of half as many
   std::vector<double> runs_late, shorts_late;  // what of each came too late (Side::Collect)
-  double apart = 0;  // what a call by itself takes more than one of a run, where that is far more
+  double apart = 0;  // what a call by itself, or one in steps, takes more than one of a run, where that is far more
 
   void BeginAnew();  // forgets all but the empty runs
 };

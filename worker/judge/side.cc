@@ -403,20 +403,31 @@ std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets
 void CandidateSide::ShareSteps() {
   // Larger ones take longer to hand over than there is to be seen.
   constexpr std::size_t kMostCpu = std::size_t{4} << 20, kMostCuda = std::size_t{1} << 20;
+#ifndef __x86_64__
+  if (python_) return;  // a script cannot say in which order its words are seen
+#endif
   if (ProcessorsForSteps()) arena_.AddSteps(ops_.cuda() ? kMostCuda : kMostCpu);
 }
 
-std::vector<double> CandidateSide::Step(std::size_t count, const char* inputs, char* outputs) {
+void CandidateSide::NoSteps(Waiting waiting) {
+  const Arena::Steps& steps = *arena_.steps();
+  std::fill_n(steps.outputs, steps.output_bytes, '\xff');  // NaN, -1
+  wire::SetStep(steps.given, 0);
+  wire::SetStep(steps.done, 0);
+  wire::SetStep(steps.sleeping, waiting == Waiting::kSleeping ? 1 : 0);
+}
+
+GivenSteps CandidateSide::Step(std::size_t count, Waiting waiting, const char* inputs, char* outputs) {
   const Arena::Steps& steps = *arena_.steps();
   constexpr double kMost = 10;  // seconds of one: those that are asked for are short
   return GiveSteps(
-      {steps.given, steps.done}, count, processor(), kMost,
+      {steps.given, steps.done}, count, processor(), waiting, kMost,
       [&](std::size_t i) { std::copy_n(inputs + i * steps.input_bytes, steps.input_bytes, steps.inputs); },
       [&](std::size_t i) { std::copy_n(steps.outputs, steps.output_bytes, outputs + i * steps.output_bytes); },
       [this] { return conversation_.HasSpoken(); });
 }
 
-std::vector<double> CandidateSide::RunInSteps(const std::vector<std::size_t>& sets) {
+GivenSteps CandidateSide::RunInSteps(const std::vector<std::size_t>& sets, Waiting waiting) {
   const Arena::Steps& steps = *arena_.steps();
   Prepare(sets);
   std::vector<char> inputs(sets.size() * steps.input_bytes), outputs(sets.size() * steps.output_bytes);
@@ -428,16 +439,15 @@ std::vector<double> CandidateSide::RunInSteps(const std::vector<std::size_t>& se
     }
   }
   EvictOutputs(sets);
-  wire::SetStep(steps.given, 0);
-  wire::SetStep(steps.done, 0);
   ops_.Rest(processor());
   ops_.Settle();
-  std::vector<double> seconds;
-  conversation_.RunInSteps(sets, [&] { seconds = Step(sets.size(), inputs.data(), outputs.data()); });
-  if (seconds.size() != sets.size()) {
+  NoSteps(waiting);
+  GivenSteps given;
+  conversation_.RunInSteps(sets, [&] { given = Step(sets.size(), waiting, inputs.data(), outputs.data()); });
+  if (given.seconds.size() != sets.size()) {
     throw Verdict{"VERDICT_UNMEASURABLE",
                   "calls that were given one at a time did not answer one at a time, but " +
-                      std::to_string(seconds.size()) + " of " + std::to_string(sets.size()),
+                      std::to_string(given.seconds.size()) + " of " + std::to_string(sets.size()),
                   {}};
   }
   Keep(sets);
@@ -451,7 +461,7 @@ std::vector<double> CandidateSide::RunInSteps(const std::vector<std::size_t>& se
   result_places_.clear();
   reply_ = {};
   if (python_) reply_.outputs = AsWanted();
-  return seconds;
+  return given;
 }
 
 nlohmann::json CandidateSide::AsWanted() const {
@@ -474,18 +484,21 @@ void CandidateSide::LearnSteps() {
     ops_.ToHost(inputs.data() + i * steps.input_bytes, slot.inputs->data() + slot.in.places[0].offset,
                 steps.input_bytes);
   }
-  std::vector<double> all;
-  for (int i = 0; i < kTimes; ++i) {
-    wire::SetStep(steps.given, 0);
-    wire::SetStep(steps.done, 0);
-    ops_.Rest(processor());
-    ops_.Settle();
-    std::vector<double> seconds;
-    conversation_.PractiseSteps(kCalls, steps.practice, [&] { seconds = Step(kCalls, inputs.data(), outputs.data()); });
-    // The first time pages are touched, and of each run the first step wakes up.
-    if (i > 0 && !seconds.empty()) all.insert(all.end(), seconds.begin() + 1, seconds.end());
+  for (const Waiting waiting : {Waiting::kLooking, Waiting::kSleeping}) {
+    std::vector<double> all;
+    for (int i = 0; i < kTimes; ++i) {
+      ops_.Rest(processor());
+      ops_.Settle();
+      NoSteps(waiting);
+      std::vector<double> seconds;
+      conversation_.PractiseSteps(kCalls, steps.practice,
+                                  [&] { seconds = Step(kCalls, waiting, inputs.data(), outputs.data()).seconds; });
+      // The first time pages are touched, and of each run the first step wakes up.
+      if (i > 0 && !seconds.empty()) all.insert(all.end(), seconds.begin() + 1, seconds.end());
+    }
+    // The machine was busy in the others.
+    (waiting == Waiting::kLooking ? step_asking_ : step_asking_asleep_) = all.empty() ? 0 : Quantile(all, 0.25);
   }
-  step_asking_ = all.empty() ? 0 : Median(all);
 }
 
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {

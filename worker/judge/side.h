@@ -15,6 +15,7 @@
 
 #include "worker/judge/conversation.h"
 #include "worker/judge/device_ops.h"
+#include "worker/judge/give_steps.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/returned_memory.h"
@@ -131,9 +132,11 @@ class CandidateSide : public Side {
   bool in_steps() const { return arena_.steps() != nullptr; }
   // These sets, each given when the one before has given its outputs (common/wire/steps.h), which are kept. Seconds
   // that each took; the first is to be left out.
-  std::vector<double> RunInSteps(const std::vector<std::size_t>& sets);
+  GivenSteps RunInSteps(const std::vector<std::size_t>& sets, Waiting waiting);
   // What it takes to give a call that does nothing its inputs and to get its outputs. Seconds.
-  double step_asking() const { return step_asking_; }
+  double step_asking(Waiting waiting) const {
+    return waiting == Waiting::kLooking ? step_asking_ : step_asking_asleep_;
+  }
   // From when on nobody was at work on the device. Waits for that; UNMEASURABLE where it takes far longer than the run.
   std::chrono::steady_clock::time_point WaitUntilQuiet();
   // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
@@ -194,8 +197,10 @@ class CandidateSide : public Side {
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
   void LearnSteps();
-  // So many steps, the inputs and outputs of each behind those of the one before. Seconds of each.
-  std::vector<double> Step(std::size_t count, const char* inputs, char* outputs);
+  // Before a run in steps is asked for: none was given, and there are no outputs.
+  void NoSteps(Waiting waiting);
+  // So many steps, the inputs and outputs of each behind those of the one before.
+  GivenSteps Step(std::size_t count, Waiting waiting, const char* inputs, char* outputs);
   void Hand(const std::vector<std::size_t>& sets) override;
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
@@ -212,7 +217,7 @@ class CandidateSide : public Side {
   double stopping_ = 0;      // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
-  double step_asking_ = 0;
+  double step_asking_ = 0, step_asking_asleep_ = 0;
   std::size_t like_ = 0;
   std::chrono::steady_clock::time_point asked_;  // for the last run
   Reply reply_;

@@ -207,6 +207,7 @@ void Arena::AddSteps(std::size_t most) {
   steps_.output_bytes = out;
   steps_.given = steps_memory_->data() + wire::kStepsGiven;
   steps_.done = steps_memory_->data() + wire::kStepsDone;
+  steps_.sleeping = steps_memory_->data() + wire::kStepsSleeping;
   steps_.inputs = steps_memory_->data() + wire::kStepsInputs;
   steps_.outputs = steps_memory_->data() + wire::StepsOutputs(in);
   json outputs = json::array();

@@ -90,8 +90,8 @@ class Arena {
   // inputs and outputs together are more than `most` bytes.
   void AddSteps(std::size_t most);
   struct Steps {
-    char *given = nullptr, *done = nullptr;      // words
-    char *inputs = nullptr, *outputs = nullptr;  // from the first tensor on
+    char *given = nullptr, *done = nullptr, *sleeping = nullptr;  // words
+    char *inputs = nullptr, *outputs = nullptr;                   // from the first tensor on
     std::size_t input_bytes = 0, output_bytes = 0;
     nlohmann::json practice;  // where the first slot's lie, for Conversation::PractiseSteps
   };

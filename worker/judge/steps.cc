@@ -13,39 +13,51 @@ namespace {
 // and a moment: on a GPU what launching and waiting for it take, which calls in a row share.
 constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
 // And so many times what the judge's own thread waits when it is asked in the same way.
-constexpr double kBusy = 4;
+constexpr double kBusy = 4, kBusySleeping = 1;
 constexpr int kAttempts = 3;
 constexpr std::size_t kFewCalls = 3;  // of a run
-constexpr std::size_t kLeastSteps = 6, kMostSteps = 24;
+constexpr std::size_t kLeastSteps = 9, kMostSteps = 24;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
-constexpr double kDrawing =
-    0.1;  // of drawing the values of one attempt and of computing its results, but for the least
+// Of drawing the values of one attempt and of computing its results, but for the least of them; and for one step at
+// most.
+constexpr double kChecking = 0.1, kCheckingOnce = 0.5;
 
 }  // namespace
 
 double BeyondInSteps(const InSteps& in) {
   const double each =
       (Median(in.runs.runs) + Median(in.runs.runs_late) - in.asking) / static_cast<double>(in.runs.calls);
-  const double asking = in.candidate.step_asking();
-  if (!in.candidate.in_steps() || asking <= 0 || in.runs.calls < kFewCalls || each > kLongest) return 0;
-  const double drawn = kDrawing / std::max(in.values.draw_seconds() + in.reference_seconds, 1e-9);
-  const auto fit = static_cast<std::size_t>(std::min(drawn, static_cast<double>(kMostSteps)));
+  const double checking = in.values.draw_seconds() + in.reference_seconds;
+  if (!in.candidate.in_steps() || in.candidate.step_asking(Waiting::kLooking) <= 0 || in.runs.calls < kFewCalls ||
+      each > kLongest)
+    return 0;
+  if (checking > kCheckingOnce) return 0;
+  const auto fit = static_cast<std::size_t>(std::min(kChecking / std::max(checking, 1e-9), double{kMostSteps}));
   const std::size_t steps = std::min({std::max(fit, kLeastSteps), in.timed.slots(), in.candidate.MostKept()});
   if (steps < kFewCalls) return 0;
   double beyond = 0;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  // Seconds by the median, or 0 where they are no more than a call may take.
+  const auto attempt = [&](Waiting waiting, double* starved) {
+    const double asking = in.candidate.step_asking(waiting);
     const Sets sets = in.timed.Pick(steps);
     in.values.Refill(sets);
-    std::vector<double> seconds = in.candidate.RunInSteps(sets);
+    const double own = OwnStep(in.candidate.processor(), waiting);
+    GivenSteps given = in.candidate.RunInSteps(sets, waiting);
     in.sampled.VerifyKept(sets);
-    seconds.erase(seconds.begin());  // wakes up
+    *starved = given.starved;
+    given.seconds.erase(given.seconds.begin());  // wakes up
     const double most = kMore * std::max(each, 0.0) + kDearer * asking + (in.cuda ? kOnceCuda : kOnceCpu) +
-                        kBusy * OwnStep(in.candidate.processor());
+                        (waiting == Waiting::kSleeping ? kBusySleeping : kBusy) * own;
     // A machine that is busy keeps some of them waiting.
-    if (Quantile(seconds, 0.25) - asking <= most) return 0;
+    return Quantile(given.seconds, 0.25) - asking <= most ? 0 : Median(given.seconds);
+  };
+  for (int i = 0; i < kAttempts; ++i) {
+    double starved = 0;
+    double seconds = attempt(Waiting::kLooking, &starved);
+    if (seconds > 0 && starved > kStarved) seconds = attempt(Waiting::kSleeping, &starved);
+    if (seconds <= 0) return 0;
     // With what handing over takes: in steps inputs are in a cache, and caches of timed runs are cold.
-    const double its = Median(seconds) - each;
-    beyond = attempt == 0 ? its : std::min(beyond, its);
+    beyond = i == 0 ? seconds - each : std::min(beyond, seconds - each);
   }
   return beyond;
 }
