@@ -8,9 +8,11 @@ import array
 import ctypes
 import importlib.machinery
 import importlib.util
+import platform
 import struct
 import sys
 import threading
+import time
 import types
 import unittest
 
@@ -166,7 +168,7 @@ class Runs(unittest.TestCase):
         _, _, outputs = self.noted(lambda: torch.rand(2, 2), one)
         self.assertEqual(outputs[0]["shape"], [2, 2])
 
-    def in_steps(self, model, orders=((0, 1, 2), (2, 0)), input_bytes=512, output_bytes=1024):
+    def in_steps(self, model, orders=((0, 1, 2), (2, 0)), input_bytes=512, output_bytes=1024, asleep=False):
         """Gives steps as the judge does: what each gave, as [order][step] of the bytes of its outputs."""
         sent, size = [], 4096 + 512 + 1024
         device = PROGRAM.CpuDevice(torch)
@@ -188,16 +190,21 @@ class Runs(unittest.TestCase):
                 memory[4096:4096 + 32] = struct.pack("8f", *[index + 1] * 8)
                 # The inputs of a call are nowhere before its turn.
                 self.assertFalse(any(value == index + 1 for value in program.inputs[index][1].tolist()))
+                if asleep:
+                    time.sleep(0.01)  # it sleeps by now, and for good unless it is woken
                 words[0] = number
+                if asleep:
+                    steps = program.steps
+                    steps.futex(PROGRAM.SYS_FUTEX, steps.address, PROGRAM.FUTEX_WAKE, 1, None, None, 0)
                 while words[8] < number:
-                    pass
+                    time.sleep(0)
                 outputs.append(bytes(memory[4096 + 512:]))
                 for arguments in program.inputs:
                     arguments[1].fill_(float("nan"))
             given.append(outputs)
 
         for order in orders:
-            words[0] = words[8] = 0
+            words[0], words[8], words[16] = 0, 0, int(asleep)
             judge = threading.Thread(target=give, args=(order,))
             judge.start()
             program.run_in_steps(list(order))
@@ -206,7 +213,13 @@ class Runs(unittest.TestCase):
         return given
 
     def test_each_step_takes_its_inputs_and_gives_its_outputs(self):
-        given = self.in_steps(lambda factor, x: (x * factor, 7))
+        self.check_steps(self.in_steps(lambda factor, x: (x * factor, 7)))
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "scripts are asked for steps on x86-64 alone")
+    def test_steps_for_which_it_sleeps(self):
+        self.check_steps(self.in_steps(lambda factor, x: (x * factor, 7), asleep=True))
+
+    def check_steps(self, given):
         self.assertEqual([len(outputs) for outputs in given], [3, 2])
         for order, outputs in zip(((0, 1, 2), (2, 0)), given):
             for index, output in zip(order, outputs):
@@ -228,13 +241,13 @@ class Runs(unittest.TestCase):
         words = memoryview(memory)[:4096].cast("Q")
         memory[4096:4352] = bytes([7]) * 256
         words[0] = 3  # all are given
-        program.practise_steps(3, {"inputs": [0, 256], "outputs": [[0, 512, 6], [0, 768, 16]]})
+        program.practise_steps([{"inputs": [0, 256], "outputs": [[0, 512, 6], [0, 768, 16]]}] * 3)
         self.assertEqual((words[8], sent[-1]["type"]), (3, "done"))
         self.assertTrue(bool((program.regions[0] == 7).all()))
         self.assertEqual(bytes(memory[4352:4358]), bytes([7]) * 6)
         program.model = torch.nn.Identity()
         with self.assertRaises(PROGRAM.Failure):
-            program.practise_steps(1, {"outputs": []})
+            program.practise_steps([{"outputs": []}])
 
     def test_a_buffer_that_is_kept_and_returned_each_time_is_right_in_every_slot(self):
         for count in (1, 2, 5, 11):

@@ -19,6 +19,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/wire/channel.h"
@@ -266,14 +267,13 @@ class Program {
     Answer(times);
   }
 
-  // The same with an empty kernel in the place of a call, on the memory of one slot: [region, offset] of its inputs,
-  // and of each output.
-  void PractiseSteps(std::size_t calls, const json& places) {
-    if (kernel_ != nullptr || steps_.at == nullptr || calls > kMaxRunSlots) {
+  // The same with an empty kernel in the place of a call. `slots`: for each step the places of one slot's inputs,
+  // [region, offset], and of each output.
+  void PractiseSteps(std::size_t calls, const json& slots) {
+    if (kernel_ != nullptr || steps_.at == nullptr || calls > kMaxRunSlots || slots.size() != calls) {
       throw Failure{"run", "exception", "no time to practise"};
     }
-    const auto place = [&](const json& first, std::size_t bytes) -> void* {
-      if (bytes == 0) return nullptr;
+    const auto place = [&](const json& first, std::size_t bytes) -> char* {
       const Region& region = regions_.at(first.at(0).get<std::size_t>());
       const std::size_t offset = first.at(1).get<std::size_t>();
       if (offset > region.bytes || bytes > region.bytes - offset) {
@@ -281,10 +281,13 @@ class Program {
       }
       return region.at + offset;
     };
-    void* const in = place(places.value("inputs", json()), steps_.inputs);
-    void* const out = steps_.outputs > 0 ? place(places.at("outputs").at(0), steps_.outputs) : nullptr;
+    std::vector<std::pair<char*, char*>> at;
+    for (const json& slot : slots) {
+      at.emplace_back(steps_.inputs > 0 ? place(slot.at("inputs"), steps_.inputs) : nullptr,
+                      steps_.outputs > 0 ? place(slot.at("outputs").at(0), steps_.outputs) : nullptr);
+    }
     for (std::size_t i = 0; i < calls; ++i) {
-      Step(i, in, out, [&] { Require(device_->Prepare(0)); });
+      Step(i, at[i].first, at[i].second, [&] { Require(device_->Prepare(0)); });
     }
     Answer({0});
   }

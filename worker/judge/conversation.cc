@@ -335,10 +335,10 @@ void Conversation::RunInSteps(const std::vector<std::size_t>& slots, const std::
            "done", give));
 }
 
-void Conversation::PractiseSteps(std::size_t calls, const json& practice, const std::function<void()>& give) {
+void Conversation::PractiseSteps(const json& practice, const std::function<void()>& give) {
   json body;
-  Took(Ask({{"type", "run"}, {"slots", json::array()}, {"practice", calls}, {"steps", practice}}, calls, nullptr, &body,
-           "done", give));
+  Took(Ask({{"type", "run"}, {"slots", json::array()}, {"practice", practice.size()}, {"steps", practice}},
+           practice.size(), nullptr, &body, "done", give));
 }
 
 bool Conversation::HasSpoken() const {

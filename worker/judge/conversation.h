@@ -81,9 +81,9 @@ class Conversation {
   double PractiseStoring(std::size_t like);
   // A run in steps (common/wire/steps.h): `give` gives the inputs of call after call, and takes what they give, while
   // it goes on; it ends at the latest when the process has something to say (HasSpoken), which the answer then is. With
-  // `practice` (docs/protocol.md) so many calls of nothing, before the candidate's program is loaded.
+  // `practice` (docs/protocol.md) calls of nothing on these places, before the candidate's program is loaded.
   void RunInSteps(const std::vector<std::size_t>& slots, const std::function<void()>& give);
-  void PractiseSteps(std::size_t calls, const nlohmann::json& practice, const std::function<void()>& give);
+  void PractiseSteps(const nlohmann::json& practice, const std::function<void()>& give);
   // Whether something has come from the candidate's process that was not received yet, or it is gone.
   bool HasSpoken() const;
   // A native candidate on a GPU runs each of these slots by itself and says how long it took (docs/protocol.md). Its

@@ -50,8 +50,8 @@ class Lies {
 
  private:
   // Whether threads of the candidate's that never rest have all processors: they keep each other waiting, and whoever
-  // is to answer. On a CPU, where runs in steps say so.
-  bool Crowded();
+  // is to answer. On a CPU, where runs in steps of such a call say so.
+  bool Crowded(double call);
   // One more run of the candidate, and what the judge's own thread waits when it is asked in the same way, which takes
   // as long to answer.
   void TimeWithWait(const Sets& sets, std::vector<double>* waits);

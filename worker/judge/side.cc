@@ -409,6 +409,14 @@ void CandidateSide::ShareSteps() {
   if (ProcessorsForSteps()) arena_.AddSteps(ops_.cuda() ? kMostCuda : kMostCpu);
 }
 
+void CandidateSide::EvictSlots(const std::vector<std::size_t>& sets) {
+  for (std::size_t set : sets) {
+    const auto [at, bytes] = Inputs(set);
+    ops_.Evict(at, bytes);
+  }
+  EvictOutputs(sets);
+}
+
 void CandidateSide::NoSteps(Waiting waiting) {
   const Arena::Steps& steps = *arena_.steps();
   std::fill_n(steps.outputs, steps.output_bytes, '\xff');  // NaN, -1
@@ -438,7 +446,7 @@ GivenSteps CandidateSide::RunInSteps(const std::vector<std::size_t>& sets, Waiti
       ops_.ToHost(inputs.data() + i * steps.input_bytes, values_.data() + slot.in.places[0].offset, steps.input_bytes);
     }
   }
-  EvictOutputs(sets);
+  EvictSlots(sets);
   ops_.Rest(processor());
   ops_.Settle();
   NoSteps(waiting);
@@ -474,25 +482,25 @@ nlohmann::json CandidateSide::AsWanted() const {
 
 void CandidateSide::LearnSteps() {
   constexpr int kTimes = 5;
-  constexpr std::size_t kCalls = 16;
   if (!in_steps()) return;
   const Arena::Steps& steps = *arena_.steps();
-  const Slot& slot = arena_.at(0);
-  std::vector<char> inputs(kCalls * steps.input_bytes), outputs(kCalls * steps.output_bytes);
-  for (std::size_t i = 0; i < kCalls && steps.input_bytes > 0; ++i) {
+  std::vector<std::size_t> slots(steps.practice.size());
+  std::iota(slots.begin(), slots.end(), 0);
+  std::vector<char> inputs(slots.size() * steps.input_bytes), outputs(slots.size() * steps.output_bytes);
+  for (std::size_t i : slots) {
     // What stands there stays there, guards among it.
-    ops_.ToHost(inputs.data() + i * steps.input_bytes, slot.inputs->data() + slot.in.places[0].offset,
-                steps.input_bytes);
+    if (steps.input_bytes > 0) ops_.ToHost(inputs.data() + i * steps.input_bytes, Inputs(i).first, steps.input_bytes);
   }
   for (const Waiting waiting : {Waiting::kLooking, Waiting::kSleeping}) {
     std::vector<double> all;
     for (int i = 0; i < kTimes; ++i) {
+      EvictSlots(slots);
       ops_.Rest(processor());
       ops_.Settle();
       NoSteps(waiting);
       std::vector<double> seconds;
-      conversation_.PractiseSteps(kCalls, steps.practice,
-                                  [&] { seconds = Step(kCalls, waiting, inputs.data(), outputs.data()).seconds; });
+      conversation_.PractiseSteps(
+          steps.practice, [&] { seconds = Step(slots.size(), waiting, inputs.data(), outputs.data()).seconds; });
       // The first time pages are touched, and of each run the first step wakes up.
       if (i > 0 && !seconds.empty()) all.insert(all.end(), seconds.begin() + 1, seconds.end());
     }

@@ -210,10 +210,15 @@ void Arena::AddSteps(std::size_t most) {
   steps_.sleeping = steps_memory_->data() + wire::kStepsSleeping;
   steps_.inputs = steps_memory_->data() + wire::kStepsInputs;
   steps_.outputs = steps_memory_->data() + wire::StepsOutputs(in);
-  json outputs = json::array();
-  for (const Place& place : slot.out.places) outputs.push_back({slot.out_region, place.offset, place.bytes});
-  steps_.practice["outputs"] = outputs;
-  if (in > 0) steps_.practice["inputs"] = {slot.in_region, slot.in.places[0].offset};
+  constexpr std::size_t kMostPractised = 16;
+  for (std::size_t i = 0; i < std::min(slots_.size(), kMostPractised); ++i) {
+    const Slot& its = at(i);
+    json outputs = json::array();
+    for (const Place& place : its.out.places) outputs.push_back({its.out_region, place.offset, place.bytes});
+    json places{{"outputs", outputs}};
+    if (in > 0) places["inputs"] = {its.in_region, its.in.places[0].offset};
+    steps_.practice.push_back(std::move(places));
+  }
 }
 
 void Arena::Map(Conversation* conversation) {

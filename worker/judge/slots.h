@@ -93,7 +93,7 @@ class Arena {
     char *given = nullptr, *done = nullptr, *sleeping = nullptr;  // words
     char *inputs = nullptr, *outputs = nullptr;                   // from the first tensor on
     std::size_t input_bytes = 0, output_bytes = 0;
-    nlohmann::json practice;  // where the first slot's lie, for Conversation::PractiseSteps
+    nlohmann::json practice;  // where the first slots' lie, for Conversation::PractiseSteps
   };
   // Null where there is none.
   const Steps* steps() const { return steps_memory_ != nullptr ? &steps_ : nullptr; }
