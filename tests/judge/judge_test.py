@@ -464,6 +464,13 @@ def get_init_inputs():
         assert answer["result"]["verdict"] == "VERDICT_CRASHED" and "no steps for me" in answer["result"]["reason"], answer
         assert answer["seconds"] < 60, answer
 
+    def test_steps_take_no_longer_than_the_whole_run_may(self):
+        source = RELU.replace("Model(", "ModelNew(").replace("import torch.nn as nn\n", "import torch.nn as nn\n" + self.IN_STEPS, 1)
+        source = source.replace("return torch.relu(a[0])", "in_steps() and time.sleep(2); return torch.relu(a[0])")
+        answer = self.judge(RELU)[0].evaluate(source=source, options=dict(self.TIMED, limits={"run_wall_seconds": 12}))
+        assert answer["result"]["verdict"] == "VERDICT_TIMED_OUT", answer
+        assert answer["seconds"] < 30, answer
+
     def test_who_answers_before_all_steps_are_done_cannot_be_measured(self):
         at_once = self.LIAR.replace("        claims = []\n", "        claims = []\n        if body.get('in_steps'): body['slots'] = []\n", 1)
         result = self.raw(RELU, at_once.replace("CLAIM", "claims.append(time.perf_counter_ns() - begin)").replace(

@@ -409,14 +409,6 @@ void CandidateSide::ShareSteps() {
   if (ProcessorsForSteps()) arena_.AddSteps(ops_.cuda() ? kMostCuda : kMostCpu);
 }
 
-void CandidateSide::EvictSlots(const std::vector<std::size_t>& sets) {
-  for (std::size_t set : sets) {
-    const auto [at, bytes] = Inputs(set);
-    ops_.Evict(at, bytes);
-  }
-  EvictOutputs(sets);
-}
-
 void CandidateSide::NoSteps(Waiting waiting) {
   const Arena::Steps& steps = *arena_.steps();
   std::fill_n(steps.outputs, steps.output_bytes, '\xff');  // NaN, -1
@@ -432,7 +424,7 @@ GivenSteps CandidateSide::Step(std::size_t count, Waiting waiting, const char* i
       {steps.given, steps.done}, count, processor(), waiting, kMost,
       [&](std::size_t i) { std::copy_n(inputs + i * steps.input_bytes, steps.input_bytes, steps.inputs); },
       [&](std::size_t i) { std::copy_n(steps.outputs, steps.output_bytes, outputs + i * steps.output_bytes); },
-      [this] { return conversation_.HasSpoken(); });
+      [this] { return conversation_.HasSpoken() || conversation_.Left() <= 0; });
 }
 
 GivenSteps CandidateSide::RunInSteps(const std::vector<std::size_t>& sets, Waiting waiting) {
@@ -446,9 +438,7 @@ GivenSteps CandidateSide::RunInSteps(const std::vector<std::size_t>& sets, Waiti
       ops_.ToHost(inputs.data() + i * steps.input_bytes, values_.data() + slot.in.places[0].offset, steps.input_bytes);
     }
   }
-  EvictSlots(sets);
-  ops_.Rest(processor());
-  ops_.Settle();
+  MakeReady(sets);
   NoSteps(waiting);
   GivenSteps given;
   conversation_.RunInSteps(sets, [&] { given = Step(sets.size(), waiting, inputs.data(), outputs.data()); });
@@ -494,9 +484,7 @@ void CandidateSide::LearnSteps() {
   for (const Waiting waiting : {Waiting::kLooking, Waiting::kSleeping}) {
     std::vector<double> all;
     for (int i = 0; i < kTimes; ++i) {
-      EvictSlots(slots);
-      ops_.Rest(processor());
-      ops_.Settle();
+      MakeReady(slots);
       NoSteps(waiting);
       std::vector<double> seconds;
       conversation_.PractiseSteps(

@@ -197,8 +197,6 @@ class CandidateSide : public Side {
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
   void LearnSteps();
-  // On a CPU: no cache holds any of their memory.
-  void EvictSlots(const std::vector<std::size_t>& sets);
   // Before a run in steps is asked for: none was given, and there are no outputs.
   void NoSteps(Waiting waiting);
   // So many steps, the inputs and outputs of each behind those of the one before.
