@@ -294,7 +294,8 @@ class Program {
 
   template <typename Work>
   void Step(std::size_t index, void* input, const void* output, const Work& work) {
-    const auto waiting = static_cast<wire::Waiting>(wire::StepsAt(steps_.at + wire::kStepsSleeping) != 0);
+    const wire::Waiting waiting =
+        wire::StepsAt(steps_.at + wire::kStepsSleeping) != 0 ? wire::Waiting::kSleeping : wire::Waiting::kLooking;
     wire::AwaitStep(steps_.at + wire::kStepsGiven, index + 1, waiting, [] { return false; });
     Require(device_->StepIn(input, steps_.at + wire::kStepsInputs, steps_.inputs));
     work();
