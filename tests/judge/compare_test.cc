@@ -283,6 +283,49 @@ TEST_CASE("A number that the reference has right by chance is judged by the erro
   CHECK_FALSE(with(0.001).ok);
 }
 
+TEST_CASE("A single number that one accumulator makes of many terms is right in every draw", "[compare]") {
+  // The rms of one error is what chance makes it: beyond what thousands of errors have in one draw of a hundred.
+  constexpr int kTerms = 8192, kDraws = 4000;
+  int beyond = 0;
+  for (const bool signs : {false, true}) {
+    Random random(7);
+    int wrong = 0;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      float straight = 0, low = 0;
+      double exact = 0, squares = 0;
+      for (int i = 0; i < kTerms; ++i) {
+        const float term = static_cast<float>(signs ? 2 * random.Uniform() - 1 : random.Uniform());
+        straight += term;
+        low += Half(Half(term) + low) - low;
+        exact += static_cast<double>(term);
+        squares += static_cast<double>(term) * term;
+      }
+      const float reference = static_cast<float>(exact);
+      const double nudged = exact + 0x1p-23 * std::sqrt(squares);  // the rms of responses
+      ComparisonInput input;
+      input.got = &straight;
+      input.reference = &reference;
+      input.high = &exact;
+      input.nudged = &nudged;
+      input.elements = 1;
+      input.type = Type("float32");
+      input.reduction = kTerms;
+      const Comparison compared = Compare(input, {});
+      wrong += !compared.ok;
+      beyond += compared.scaled_error > compared.scaled_allowed / FewElements(1);
+      if (draw % 100 == 0) {
+        input.got = &low;
+        CHECK_FALSE(Compare(input, {}).ok);
+      }
+    }
+    CHECK(wrong == 0);
+  }
+  CHECK(beyond > 0);
+  CHECK(FewElements(1) == Approx(2.38).margin(0.01));
+  for (int n = 1; n < 20; ++n) CHECK(FewElements(n) >= FewElements(n + 1));
+  CHECK(FewElements(10) == 1);
+}
+
 TEST_CASE("Integers and booleans are exact", "[compare]") {
   std::vector<std::int64_t> reference{1, 1LL << 60, 3}, got{1, (1LL << 60) + 1, 3};
   ComparisonInput input{got.data(), reference.data(), nullptr, nullptr, 3, Type("int64"), 1, {}};

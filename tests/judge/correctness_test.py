@@ -345,6 +345,23 @@ for (int i = 0; i < 24; ++i) { float t[24] = {}; for (int k = 0; k < 16384; ++k)
             result = self.native(fractions, body % ("true", factors), given)["result"]
             assert result["verdict"] == "VERDICT_WRONG" and "precision was lowered" in result["reason"], result
             assert "scaled" not in result["correctness"]["also_passes"], result
+        # On a grid that no format has; products are summed in blocks, or in one run.
+        own = """const auto own = [](float v) { v *= 1.3717421f; uint32_t u; memcpy(&u, &v, 4); u = (u + (1u << 12)) & ~((1u << 13) - 1); memcpy(&v, &u, 4); return v / 1.3717421f; };
+const float* b = (const float*)args->inputs[1].data; const auto as_it_is = [](float v) { return v; }; (void)own; (void)as_it_is;
+for (int i = 0; i < 24; ++i) { %s s[24] = {}; for (int g = 0; g < 16384; g += %d) { %s t[24] = {};
+  for (int k = g; k < g + %d; ++k) for (int j = 0; j < 24; ++j) t[j] += %s(x[i * 16384 + k]) * %s(b[k * 24 + j]);
+  for (int j = 0; j < 24; ++j) s[j] += t[j]; } for (int j = 0; j < 24; ++j) y[i * 24 + j] = s[j]; }"""
+        for left, right, block in (("own", "own", 64), ("own", "own", 16384), ("own", "as_it_is", 64), ("as_it_is", "own", 64)):
+            result = self.native(fractions, own % ("float", block, "float", block, left, right), given)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "in common" in result["reason"], result
+        # The same of honest sums, in double and of a parameter, too; elements that repeat err alike in any program.
+        weighted = model("        return a[0] @ self.w", "[torch.rand(24, 16384)]").replace("super().__init__()", "super().__init__(); self.w = nn.Parameter(torch.rand(16384, 24))")
+        alike = sums("torch.rand(16384, 1).repeat(1, 24)")
+        for number, block in (("float", 8), ("float", 128), ("float", 16384), ("double", 64)):
+            for problem in (fractions, weighted, alike):
+                body_of = own % (number, block, number, block, "as_it_is", "as_it_is")
+                result = self.native(problem, body_of.replace("args->inputs[1]", "args->inputs[args->num_inputs - 1]"), given)["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (number, block, problem, result)
         # What one accumulator makes, of sums of the values themselves too, is no such mark.
         for inputs in ("torch.rand(16384, 24)", "torch.ones(16384, 24)", "(torch.rand(16384, 24) > 0.5).float()", "1 + 1e-4 * torch.rand(16384, 24)"):
             result = self.native(sums(inputs), body % ("false", "p * q"), given)["result"]

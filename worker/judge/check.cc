@@ -170,11 +170,9 @@ std::string Check::MarkOfRounding(const std::vector<at::Tensor>& got, const Expe
   try {
     const Lowering lowering = FindLowering(problem_, leaves, expected, got, &secret_);
     if (!lowering.found()) return "";
-    char figures[100];
-    std::snprintf(figures, sizeof figures, " (%.2g times those, correlation %.2g)", lowering.share,
-                  lowering.correlation);
-    return "the errors of " + words_.Name(lowering.output, got.size()) + " are those of an input " + lowering.how +
-           (secret.quiet ? "" : figures) + ": precision was lowered where sums are so long that it does not show";
+    return "the errors of " + words_.Name(lowering.output, got.size()) + " " + lowering.what +
+           (secret.quiet ? "" : " (" + lowering.figures + ")") +
+           ": precision was lowered where sums are so long that it does not show";
   } catch (const std::exception&) {  // no memory to look
     return "";
   }
@@ -384,9 +382,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
 }
 
 bool Check::LooksForMarks(const std::vector<Leaf>& leaves) const {
-  constexpr double kMostSeconds = 1, kMostSecondsEach = 0.15;
-  if (rule_.mode != RuleMode::kScaled || rule_.reduced > 0 || !others_.LongSums() || !expecting_.has_high() ||
-      problem_.double_seconds > kMostSecondsEach || LoweringSeconds(problem_) > kMostSeconds) {
+  if (rule_.mode != RuleMode::kScaled || rule_.reduced > 0 || !others_.LongSums() || !expecting_.has_high()) {
     return false;
   }
   try {

@@ -164,9 +164,20 @@ ScaledConstants ConstantsFor(const wire::DType& type) {
   return {single, 64 * single, 0, 8 * single, single / 3};
 }
 
-double WorkError(const wire::DType& type, double reduction, const Rule& rule) {
+double FewElements(double elements) {
+  // The square of the rms of n normal errors is a chi-square variable over n. This is its quantile at 1 - 10^-6, by
+  // E. B. Wilson and M. M. Hilferty's approximation (PNAS 17, 1931), which is a little above it for small n.
+  constexpr double kQuantile = 4.753;
+  // What rms_per_root allows over what one accumulator makes of terms of either sign: 1/3 of a rounding over 0.15.
+  // (Of positive terms it makes 0.11 to 0.13.)
+  constexpr double kMargin = 2.2;
+  const double part = 2 / (9 * std::max(elements, 1.0)), root = 1 - part + kQuantile * std::sqrt(part);
+  return std::max(1.0, std::sqrt(root * root * root) / kMargin);
+}
+
+double WorkError(const wire::DType& type, double reduction, const Rule& rule, double few) {
   const ScaledConstants constants = ConstantsFor(type);
-  const double grown = constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
+  const double grown = few * constants.rms_per_root * std::sqrt(std::clamp(reduction, 1.0, kMaxReduction));
   double error = constants.rms_base + std::min(grown, kLeftOut / std::sqrt(std::max(reduction, 1.0)));
   // rms_base is 8 roundings (16 in float64).
   if (rule.leaning) error += constants.rms_base < 0x1p-40 ? 0x1p-25 : 0x1p-12;
@@ -188,11 +199,11 @@ double JumpSize(const MagnitudeTally& magnitude) {
   return kJump * std::sqrt(magnitude.squares / static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1)));
 }
 
-ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction,
+ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction, double few,
                                const ReferenceNoise& noise, const Rule& rule) {
   const wire::DType type = WorkType(output_type, noise);
   const ScaledConstants constants = ConstantsFor(type);
-  const double work = WorkError(type, reduction, rule);
+  const double work = WorkError(type, reduction, rule, few);
   double relative = constants.rounding + work * std::max(noise.condition, 1.0);
   double worst = std::max(kTailFactor * relative, work * noise.condition_max), outliers = 0;
   if (noise.known) {
@@ -298,7 +309,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
     result->noise.unstable =
         std::max(result->noise.unstable, static_cast<double>(response.own_jumps) / finite / roundings);
   }
-  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, result->noise, rule);
+  const double few = FewElements(finite);
+  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, few, result->noise, rule);
   if (rule.one_term && rule.reduced == 0 && input.high != nullptr && input.own_rounding >= 0) {
     const double noise = (own_jumps ? response.noise_squares : magnitude.noise_squares) / finite;
     limits.rms = std::min(limits.rms, OneTermError(input, rms, noise, result->noise.condition));
@@ -306,7 +318,7 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   Rule same = rule;
   same.reduced = 0;
   same.unit = rms > 0 ? rule.unit / rms : 0;
-  result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, result->noise, same).rms;
+  result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, few, result->noise, same).rms;
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;

@@ -60,8 +60,12 @@ struct ScaledConstants {
 ScaledConstants ConstantsFor(const wire::DType& type);
 
 // The rms error of the work alone, relative to the output's: a few units in the last place for functions, and the share
-// of a sum over `reduction` terms.
-double WorkError(const wire::DType& type, double reduction, const Rule& rule);
+// of a sum over `reduction` terms; that times `few` (FewElements), where an output has few elements.
+double WorkError(const wire::DType& type, double reduction, const Rule& rule, double few = 1);
+
+// The rms of many honest errors of sums is known; that of few is by chance larger, by as much as this in one of a
+// million draws. 2.4 for a single element, 1 from 10 on.
+double FewElements(double elements);
 
 // A float64 reference whose own error (over the condition) is more than this works in float32: its rounding is 2^-53.
 inline constexpr double kMostOfDouble = 0x1p-40;
@@ -188,7 +192,8 @@ struct ScaledThresholds {
   double block_floor;  // absolute: errors below are nobody's
   double jumps;        // elements that may be beyond the limit because they jump
 };
-ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction,
+// `few`: FewElements of the output.
+ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction, double few,
                                const ReferenceNoise& noise, const Rule& rule);
 
 // What counts as a jump between `high` and `nudged`, absolute.

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "worker/judge/common_errors.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -25,6 +27,7 @@ constexpr double kOwnShare = 0.5;                   // that the reference's own 
 constexpr int kControls = 16;
 constexpr double kTimesControls = 5;
 constexpr std::int64_t kFewestValues = 1000;
+constexpr double kMostSeconds = 1, kMostSecondsEach = 0.15;  // of the evaluations that marks take
 
 struct Format {
   const char* how;
@@ -38,6 +41,20 @@ constexpr Format kFormats[] = {{"rounded to the 10 bits of half precision and TF
 at::Tensor Some(const at::Tensor& all) {
   const at::Tensor flat = all.reshape({-1});
   return flat.narrow(0, 0, std::min(flat.numel(), kMost));
+}
+
+// As many elements of it at most, as a block that lies in its corner.
+at::Tensor Corner(at::Tensor all) {
+  for (std::int64_t dim = 0; dim < all.dim() && all.numel() > kMost; ++dim) {
+    all = all.narrow(dim, 0, std::max<std::int64_t>(all.size(dim) * kMost / all.numel(), 1));
+  }
+  return all;
+}
+
+std::vector<double> Elements(const at::Tensor& values) {
+  const at::Tensor dense = values.to(at::kCPU, at::kDouble).contiguous();
+  const double* data = dense.data_ptr<double>();
+  return std::vector<double>(data, data + dense.numel());
 }
 
 // Whether its values are different ones, most of them with bits that half precision and TF32 do not have.
@@ -119,7 +136,14 @@ std::set<std::size_t> AllFactors(const LoadedProblem& problem) {
   return all;
 }
 
+// An output whose errors may be looked at.
 struct Output {
+  std::size_t index;
+  at::Tensor got, plain, high;
+};
+
+// The same as marks are compared.
+struct Planar {
   std::size_t index;
   at::Tensor high, errors, own;
   Plane plane;
@@ -135,49 +159,41 @@ Likeness Alike(const at::Tensor& errors, const at::Tensor& marks) {
   return {both / all, both / std::sqrt(all * own)};
 }
 
-}  // namespace
-
-double LoweringSeconds(const LoadedProblem& problem) {
-  return static_cast<double>(std::size(kFormats) * AllFactors(problem).size()) * problem.double_seconds;
-}
-
-bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves) {
-  if (AllFactors(problem).empty()) return false;
-  const auto plain = [](const at::Tensor& value) {
-    if (value.dim() < 2 || value.numel() == 0 || !Fractions(value)) return true;
-    return value.scalar_type() == at::kFloat && UsesItsBits(value);
+Lowering InCommon(const LoadedProblem& problem, const Output& output) {
+  const at::Tensor high = Corner(output.high);
+  const std::vector<double> result = Elements(high);
+  const auto errors = [&high, &result](const at::Tensor& values) {
+    return ErrorsInCommon(Elements(Corner(values).to(at::kDouble) - high), result, high.sizes().vec());
   };
-  for (const Leaf& leaf : leaves) {
-    if (!leaf.scalar && !plain(leaf.tensor)) return false;
-  }
-  for (const auto& [name, parameter] : problem.reference->Parameters()) {
-    if (!plain(parameter)) return false;
-  }
-  return true;
+  const double reduction = problem.ReductionOf(output.index);
+  const auto lowered = LoweredFactors(errors(output.got), errors(output.plain), reduction);
+  if (!lowered) return {};
+  char what[160], figures[100];
+  std::snprintf(what, sizeof what, "have in common along dimension %zu what factors rounded to some %.0f bits give them",
+                lowered->axis, BitsOfFactors(*lowered, reduction));
+  std::snprintf(figures, sizeof figures, "%.2g times as much as independent errors, %.2g standard deviations",
+                lowered->times, lowered->sigmas);
+  return {what, figures, output.index};
 }
 
-Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves, const Expected& expected,
-                      const std::vector<at::Tensor>& got, Random* random) {
-  std::vector<Output> outputs;
-  for (std::size_t i = 0; i < got.size() && i < expected.high.size() && i < problem.float_factors.size(); ++i) {
-    const at::Tensor& high = expected.high[i];
-    if (problem.float_factors[i].empty() || expected.LeftOut(i) || got[i].scalar_type() != at::kFloat ||
-        high.scalar_type() != at::kDouble || got[i].numel() < kFewest || high.sizes() != got[i].sizes() ||
-        !at::isfinite(high).all().item<bool>() || !at::isfinite(got[i]).all().item<bool>()) {
-      continue;
-    }
-    const Plane plane(high);
-    outputs.push_back({i, high, plane.Without(Some(got[i]).to(at::kDouble) - Some(high)),
-                       plane.Without(Some(expected.plain[i]).to(at::kDouble) - Some(high)), plane});
+// Whether the errors are those of factors rounded on the grid of a format.
+Lowering Marks(const LoadedProblem& problem, const std::vector<Leaf>& leaves, const std::vector<Output>& looked_at,
+               Random* random) {
+  std::vector<Planar> outputs;
+  for (const Output& output : looked_at) {
+    const Plane plane(output.high);
+    const auto errors = [&](const at::Tensor& values) {
+      return plane.Without(Some(values).to(at::kDouble) - Some(output.high));
+    };
+    outputs.push_back({output.index, output.high, errors(output.got), errors(output.plain), plane});
   }
-  if (outputs.empty()) return {};
   // Of rounding the factor so, in units of its own, the marks on an output; undefined where it has none.
   const auto marks_of = [&](std::size_t factor, const Format& format, double unit) {
     const auto call = problem.reference->Prepare(Rounded(leaves, factor, format, unit), Mode::kDouble);
     call->Run();
     std::vector<at::Tensor> marks;
     const std::vector<at::Tensor> rounded = call->Outputs();
-    for (const Output& output : outputs) {
+    for (const Planar& output : outputs) {
       marks.emplace_back();
       if (output.index >= rounded.size() || rounded[output.index].sizes() != output.high.sizes()) continue;
       marks.back() = output.plane.Without(Some(rounded[output.index]) - Some(output.high));
@@ -216,10 +232,54 @@ Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& lea
       squares += correlation * correlation / kControls;
     }
     if (one.likeness.correlation >= kTimesControls * std::sqrt(squares)) {
-      return {one.format->how, outputs[one.output].index, one.likeness.share, one.likeness.correlation};
+      char figures[100];
+      std::snprintf(figures, sizeof figures, "%.2g times those, correlation %.2g", one.likeness.share,
+                    one.likeness.correlation);
+      return {std::string("are those of an input ") + one.format->how, figures, outputs[one.output].index};
     }
   }
   return {};
+}
+
+}  // namespace
+
+bool MayShowLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves) {
+  if (AllFactors(problem).empty()) return false;
+  const auto plain = [](const at::Tensor& value) {
+    if (value.dim() < 2 || value.numel() == 0 || !Fractions(value)) return true;
+    return value.scalar_type() == at::kFloat && UsesItsBits(value);
+  };
+  for (const Leaf& leaf : leaves) {
+    if (!leaf.scalar && !plain(leaf.tensor)) return false;
+  }
+  for (const auto& [name, parameter] : problem.reference->Parameters()) {
+    if (!plain(parameter)) return false;
+  }
+  return true;
+}
+
+Lowering FindLowering(const LoadedProblem& problem, const std::vector<Leaf>& leaves, const Expected& expected,
+                      const std::vector<at::Tensor>& got, Random* random) {
+  std::vector<Output> outputs;
+  for (std::size_t i = 0; i < got.size() && i < expected.high.size() && i < problem.float_factors.size(); ++i) {
+    const at::Tensor& high = expected.high[i];
+    if (problem.float_factors[i].empty() || expected.LeftOut(i) || got[i].scalar_type() != at::kFloat ||
+        high.scalar_type() != at::kDouble || got[i].numel() < kFewest || high.sizes() != got[i].sizes() ||
+        !at::isfinite(high).all().item<bool>() || !at::isfinite(got[i]).all().item<bool>()) {
+      continue;
+    }
+    outputs.push_back({i, got[i], expected.plain[i], high});
+  }
+  for (const Output& output : outputs) {
+    const Lowering found = InCommon(problem, output);
+    if (found.found()) return found;
+  }
+  const auto evaluations = static_cast<double>(std::size(kFormats) * AllFactors(problem).size());
+  if (outputs.empty() || problem.double_seconds > kMostSecondsEach ||
+      evaluations * problem.double_seconds > kMostSeconds) {
+    return {};
+  }
+  return Marks(problem, leaves, outputs, random);
 }
 
 }  // namespace grove::judge
