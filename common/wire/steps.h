@@ -49,7 +49,12 @@ bool AwaitStep(char* word, std::uint64_t count, Waiting waiting, GiveUp&& give_u
   for (unsigned look = 1;; ++look) {
     const std::uint64_t at = StepsAt(word);
     if (at >= count) return true;
-    if (waiting == Waiting::kLooking && look % kLooks != 0) continue;
+    if (waiting == Waiting::kLooking && look % kLooks != 0) {
+#ifdef __x86_64__
+      __builtin_ia32_pause();  // the other side may be a thread of the same core
+#endif
+      continue;
+    }
     if (give_up()) return StepsAt(word) >= count;
     if (waiting == Waiting::kLooking) {
       ::sched_yield();

@@ -119,10 +119,10 @@ TEST_CASE("A step that takes too long is the last") {
 
 TEST_CASE("A step of the judge's own takes some time, and not long") {
   if (!ProcessorsForSteps()) return;
-  const double seconds = OwnStep(0, Waiting::kLooking);
+  const double seconds = GiveOwnSteps(0, Waiting::kLooking).seconds;
   CHECK(seconds > 0);
   CHECK(seconds < 1);
-  const double sleeping = OwnStep(0, Waiting::kSleeping);
+  const double sleeping = GiveOwnSteps(0, Waiting::kSleeping).seconds;
   CHECK(sleeping > 0);
   CHECK(sleeping < 1);
 }

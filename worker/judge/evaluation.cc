@@ -229,6 +229,7 @@ class Evaluator {
     StageDone("inputs");
     arena_.Map(&conversation_);
     if (candidate_ != nullptr) {
+      if (candidate_->steps() != nullptr) candidate_->steps()->Map();
       progress_("open", "what asking it costs");
       candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     }

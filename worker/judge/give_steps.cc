@@ -7,12 +7,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "common/wire/channel.h"
 #include "common/wire/steps.h"
+#include "worker/judge/sched_stat.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
@@ -45,18 +46,23 @@ void StandOn(int processor) {
   ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
 }
 
-// Nanoseconds that the calling thread was ready and had no processor; 0 where that is not known.
+// Whether the kernel keeps such figures: a process that asks has run for a while.
+bool KeepsSchedStat() {
+  static const bool keeps = [] {
+    const auto stat = ReadSchedStat(wire::UniqueFd(::open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC)));
+    return stat && stat->ran > 0;
+  }();
+  return keeps;
+}
+
+// How long the calling thread was ready and had no processor, in seconds.
 class Starving {
  public:
   Starving() : schedstat_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
-  std::uint64_t Now() const {
-    char text[80];
-    const ssize_t got = schedstat_.valid() ? ::pread(schedstat_.get(), text, sizeof text - 1, 0) : -1;
-    if (got <= 0) return 0;
-    text[got] = 0;
-    char* end = nullptr;
-    std::strtoull(text, &end, 10);
-    return std::strtoull(end, nullptr, 10);
+  std::optional<double> Now() const {
+    const std::optional<SchedStat> now = ReadSchedStat(schedstat_);
+    if (!now || !KeepsSchedStat()) return std::nullopt;
+    return 1e-9 * static_cast<double>(now->waited);
   }
 
  private:
@@ -77,32 +83,33 @@ bool ProcessorsForSteps() {
 GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, Waiting waiting, double most,
                      const std::function<void(std::size_t)>& before, const std::function<void(std::size_t)>& after,
                      const std::function<bool()>& give_up) {
+  // Whoever still waits goes on, whatever happens here.
+  const std::unique_ptr<char, std::function<void(char*)>> release(
+      words.given, [count](char* word) { wire::SetStep(word, count, Waiting::kSleeping); });
   GivenSteps given;
   std::vector<double> starved;
   given.seconds.reserve(count);
   starved.reserve(count);
-  // Whoever still waits goes on, whatever happens here.
-  const std::unique_ptr<char, std::function<void(char*)>> release(
-      words.given, [count](char* word) { wire::SetStep(word, count, Waiting::kSleeping); });
   std::jthread([&] {
     if (waiting == Waiting::kLooking) StandOff(processor);
     const Starving starving;
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t waited = starving.Now();
+      const std::optional<double> waited = starving.Now();
       const auto begin = Clock::now();
       before(i);
       wire::SetStep(words.given, i + 1, waiting);
       if (!wire::AwaitStep(words.done, i + 1, waiting, [&] { return Since(begin) > most || give_up(); })) return;
       after(i);
       given.seconds.push_back(Since(begin));
-      starved.push_back(1e-9 * static_cast<double>(starving.Now() - waited) / given.seconds.back());
+      const std::optional<double> by_now = starving.Now();
+      if (waited && by_now) starved.push_back((*by_now - *waited) / given.seconds.back());
     }
   }).join();
   if (!starved.empty()) given.starved = Median(starved);
   return given;
 }
 
-double OwnStep(int processor, Waiting waiting) {
+OwnSteps GiveOwnSteps(int processor, Waiting waiting) {
   constexpr std::size_t kTimes = 25;
   constexpr double kMost = 1;  // second
   alignas(64) std::uint64_t given = 0;
@@ -117,7 +124,7 @@ double OwnStep(int processor, Waiting waiting) {
   });
   const auto nothing = [](std::size_t) {};
   const GivenSteps steps = GiveSteps(words, kTimes, processor, waiting, kMost, nothing, nothing, [] { return false; });
-  return steps.seconds.empty() ? kMost : Median(steps.seconds);
+  return {steps.seconds.empty() ? kMost : Median(steps.seconds), steps.starved && steps.MayHaveStarved()};
 }
 
 }  // namespace grove::judge

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "common/wire/steps.h"
@@ -18,13 +19,13 @@ using wire::Waiting;
 
 struct GivenSteps {
   std::vector<double> seconds;  // of each step, from before its inputs are written until its outputs are read
-  // Share of the steps' time in which the judge's thread was ready and had no processor, by the median of the steps; 0
-  // also where the kernel does not say (/proc/thread-self/schedstat).
-  double starved = 0;
+  // Share of the steps' time in which the judge's thread was ready and had no processor, by the median of the steps;
+  // nothing where the kernel does not say (/proc/thread-self/schedstat).
+  std::optional<double> starved;
+  // Whether others may have had all processors: threads that never rest. Not known is no excuse to condemn anybody.
+  bool MayHaveStarved() const { return starved.value_or(1) > kStarved; }
+  static constexpr double kStarved = 0.2;
 };
-
-// More than this of it, and threads that never rest have all processors.
-inline constexpr double kStarved = 0.2;
 
 // Whether there is a processor for either side.
 bool ProcessorsForSteps();
@@ -36,7 +37,11 @@ GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, W
                      const std::function<void(std::size_t)>& before, const std::function<void(std::size_t)>& after,
                      const std::function<bool()>& give_up);
 
-// Seconds that a step takes which a thread of the judge's own does there, and in which nothing is done: by the median.
-double OwnStep(int processor, Waiting waiting);
+// Steps that a thread of the judge's own does there, and in which nothing is done.
+struct OwnSteps {
+  double seconds = 0;    // of one, by the median
+  bool starved = false;  // others had all processors
+};
+OwnSteps GiveOwnSteps(int processor, Waiting waiting);
 
 }  // namespace grove::judge

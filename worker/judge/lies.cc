@@ -42,16 +42,13 @@ void Lies::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
 bool Lies::Crowded(double call) {
   constexpr std::size_t kSteps = 9;
   constexpr double kLongest = 10e-3;  // of a call: beside longer ones such waiting is little
-  if (ops_.cuda() || !candidate_.in_steps() || call > kLongest) return false;
+  CandidateSteps* const steps = candidate_.steps();
+  if (ops_.cuda() || steps == nullptr || call > kLongest) return false;
   const Sets sets = timed_.Pick(std::min({kSteps, timed_.slots(), candidate_.MostKept()}));
   values_.Refill(sets);
-  try {
-    return candidate_.RunInSteps(sets, Waiting::kLooking).starved > kStarved;
-  } catch (const Verdict& verdict) {
-    // Who does not do as it is asked has no excuse by it.
-    if (verdict.verdict == "VERDICT_UNMEASURABLE") return false;
-    throw;
-  }
+  const GivenSteps given = steps->Run(sets, Waiting::kLooking);
+  // Who does not do as it is asked has no excuse by it.
+  return given.seconds.size() == sets.size() && given.MayHaveStarved();
 }
 
 std::optional<Lie> Lies::InClaims(double asking) {

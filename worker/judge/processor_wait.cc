@@ -1,17 +1,17 @@
 #include "worker/judge/processor_wait.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "worker/judge/awake.h"
+#include "worker/judge/sched_stat.h"
 
 namespace grove::judge {
 
@@ -29,12 +29,8 @@ ProcessorWait::ProcessorWait() {
 }
 
 std::uint64_t ProcessorWait::Waited(const Thread& thread) {
-  char text[80];
-  const ssize_t length = ::pread(thread.schedstat.get(), text, sizeof text - 1, 0);
-  if (length <= 0) return thread.begin;  // it has ended
-  text[length] = '\0';
-  unsigned long long ran = 0, waited = 0;
-  return std::sscanf(text, "%llu %llu", &ran, &waited) == 2 ? waited : thread.begin;
+  const std::optional<SchedStat> now = ReadSchedStat(thread.schedstat);
+  return now ? now->waited : thread.begin;  // it has ended
 }
 
 void ProcessorWait::Begin() {

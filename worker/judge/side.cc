@@ -11,9 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/wire/steps.h"
 #include "worker/judge/compare.h"
-#include "worker/judge/give_steps.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
@@ -76,70 +74,6 @@ void Side::Cool(const std::vector<std::size_t>& sets) {
   EvictOutputs(sets);
 }
 
-// ------------------------------------------------------------------------------------------------------- the reference
-void ReferenceSide::Prepare(const std::vector<std::size_t>& sets) {
-  former_.clear();
-  // Of a former call the results alone are given back within a run, or evicted; its arguments go here.
-  if (forgets_within_ || !ops_.cuda()) {
-    for (const auto& [set, call] : calls_) former_.push_back(call->Outputs());
-  }
-  calls_.clear();
-  for (std::size_t set : sets) calls_[set] = reference_.Prepare(values_.leaves(set), mode_);
-  ops_.Synchronize();
-}
-
-void ReferenceSide::EvictOutputs(const std::vector<std::size_t>&) {
-  for (const std::vector<at::Tensor>& outputs : former_) {
-    for (const at::Tensor& output : outputs) ops_.Evict(output.data_ptr(), output.nbytes());
-  }
-  if (!forgets_within_) former_.clear();
-}
-
-double ReferenceSide::Run(const std::vector<std::size_t>& sets) {
-  if (!forgets_within_) former_.clear();
-  std::vector<Call*> order;
-  for (std::size_t set : sets) order.push_back(calls_.at(set).get());
-  std::vector<at::Tensor> copies;
-  const auto begin = Clock::now();
-  former_.clear();
-  if (order.empty()) {
-    ops_.EmptyRun();
-  } else {
-    for (Call* call : order) {
-      call->Run();
-      if (aliases_ || copies_) {
-        for (const at::Tensor& output : call->Outputs()) copies.push_back(aliases_ ? output.clone() : output);
-      }
-    }
-    ops_.Synchronize();
-  }
-  const double seconds = Since(begin);
-  if (!known_ && !order.empty()) {
-    // Outputs() gives contiguous tensors: twice the same ones, or each time new copies.
-    const std::vector<at::Tensor> once = order[0]->Outputs(), again = order[0]->Outputs();
-    for (std::size_t i = 0; i < once.size(); ++i) {
-      copies_ = copies_ || (once[i].numel() > 0 && once[i].data_ptr() != again[i].data_ptr());
-    }
-    aliases_ = Aliases(once);
-    known_ = true;
-  }
-  return seconds;
-}
-
-std::vector<at::Tensor> ReferenceSide::Outputs(std::size_t set) {
-  auto call = calls_.find(set);
-  return call == calls_.end() ? std::vector<at::Tensor>() : call->second->Outputs();
-}
-
-bool ReferenceSide::Aliases(const std::vector<at::Tensor>& outputs) const {
-  for (const at::Tensor& output : outputs) {
-    const char* at = static_cast<const char*>(output.data_ptr());
-    if (output.numel() > 0 && at >= values_.data() && at < values_.data() + values_.bytes()) return true;
-  }
-  return false;
-}
-
-// ------------------------------------------------------------------------------------------------------- the candidate
 void CandidateSide::Prepare(const std::vector<std::size_t>& sets) {
   ready_seconds_ = 0;
   for (std::size_t set : sets) {
@@ -247,6 +181,8 @@ void CandidateSide::SharePlaces(std::size_t calls) {
   }
   if (returned_ != nullptr) arena_.AddResultPlaces(calls);
 }
+
+void CandidateSide::ShareSteps() { steps_ = CandidateSteps::Make(*this, arena_, values_, ops_); }
 
 CandidateSide::~CandidateSide() {
   if (returned_ != nullptr) conversation_.SetHearOfMemory([](std::vector<Piece>, const std::vector<std::uint64_t>&) {});
@@ -400,68 +336,6 @@ std::vector<double> CandidateSide::RunAlone(const std::vector<std::size_t>& sets
   return conversation_.RunAlone(sets);
 }
 
-void CandidateSide::ShareSteps() {
-  // Larger ones take longer to hand over than there is to be seen.
-  constexpr std::size_t kMostCpu = std::size_t{4} << 20, kMostCuda = std::size_t{1} << 20;
-#ifndef __x86_64__
-  if (python_) return;  // a script cannot say in which order its words are seen
-#endif
-  if (ProcessorsForSteps()) arena_.AddSteps(ops_.cuda() ? kMostCuda : kMostCpu);
-}
-
-void CandidateSide::NoSteps(Waiting waiting) {
-  const Arena::Steps& steps = *arena_.steps();
-  std::fill_n(steps.outputs, steps.output_bytes, '\xff');  // NaN, -1
-  wire::SetStep(steps.given, 0);
-  wire::SetStep(steps.done, 0);
-  wire::SetStep(steps.sleeping, waiting == Waiting::kSleeping ? 1 : 0);
-}
-
-GivenSteps CandidateSide::Step(std::size_t count, Waiting waiting, const char* inputs, char* outputs) {
-  const Arena::Steps& steps = *arena_.steps();
-  constexpr double kMost = 10;  // seconds of one: those that are asked for are short
-  return GiveSteps(
-      {steps.given, steps.done}, count, processor(), waiting, kMost,
-      [&](std::size_t i) { std::copy_n(inputs + i * steps.input_bytes, steps.input_bytes, steps.inputs); },
-      [&](std::size_t i) { std::copy_n(steps.outputs, steps.output_bytes, outputs + i * steps.output_bytes); },
-      [this] { return conversation_.HasSpoken() || conversation_.Left() <= 0; });
-}
-
-GivenSteps CandidateSide::RunInSteps(const std::vector<std::size_t>& sets, Waiting waiting) {
-  const Arena::Steps& steps = *arena_.steps();
-  Prepare(sets);
-  std::vector<char> inputs(sets.size() * steps.input_bytes), outputs(sets.size() * steps.output_bytes);
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    Slot& slot = arena_.at(sets[i]);
-    slot.waiting = false;  // for Hand: they come by the steps alone
-    if (steps.input_bytes > 0) {
-      ops_.ToHost(inputs.data() + i * steps.input_bytes, values_.data() + slot.in.places[0].offset, steps.input_bytes);
-    }
-  }
-  MakeReady(sets);
-  NoSteps(waiting);
-  GivenSteps given;
-  conversation_.RunInSteps(sets, [&] { given = Step(sets.size(), waiting, inputs.data(), outputs.data()); });
-  if (given.seconds.size() != sets.size()) {
-    throw Verdict{"VERDICT_UNMEASURABLE",
-                  "calls that were given one at a time did not answer one at a time, but " +
-                      std::to_string(given.seconds.size()) + " of " + std::to_string(sets.size()),
-                  {}};
-  }
-  Keep(sets);
-  keep_ = false;
-  const std::size_t stride = Stride(arena_.at(0).out);
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    char* to = static_cast<char*>(kept_.data_ptr()) + i * stride;
-    if (steps.output_bytes > 0) ops_.FromHost(to, outputs.data() + i * steps.output_bytes, steps.output_bytes);
-    arena_.at(sets[i]).kept = to;
-  }
-  result_places_.clear();
-  reply_ = {};
-  if (python_) reply_.outputs = AsWanted();
-  return given;
-}
-
 nlohmann::json CandidateSide::AsWanted() const {
   nlohmann::json outputs = nlohmann::json::array();
   for (const Place& place : arena_.at(0).out.places) {
@@ -470,31 +344,18 @@ nlohmann::json CandidateSide::AsWanted() const {
   return outputs;
 }
 
-void CandidateSide::LearnSteps() {
-  constexpr int kTimes = 5;
-  if (!in_steps()) return;
-  const Arena::Steps& steps = *arena_.steps();
-  std::vector<std::size_t> slots(steps.practice.size());
-  std::iota(slots.begin(), slots.end(), 0);
-  std::vector<char> inputs(slots.size() * steps.input_bytes), outputs(slots.size() * steps.output_bytes);
-  for (std::size_t i : slots) {
-    // What stands there stays there, guards among it.
-    if (steps.input_bytes > 0) ops_.ToHost(inputs.data() + i * steps.input_bytes, Inputs(i).first, steps.input_bytes);
+void CandidateSide::TakeGiven(const std::vector<std::size_t>& sets, const std::vector<char>& outputs) {
+  Keep(sets);
+  keep_ = false;
+  const std::size_t stride = Stride(arena_.at(0).out), each = outputs.size() / std::max<std::size_t>(sets.size(), 1);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    char* to = static_cast<char*>(kept_.data_ptr()) + i * stride;
+    if (each > 0) ops_.FromHost(to, outputs.data() + i * each, each);
+    arena_.at(sets[i]).kept = to;
   }
-  for (const Waiting waiting : {Waiting::kLooking, Waiting::kSleeping}) {
-    std::vector<double> all;
-    for (int i = 0; i < kTimes; ++i) {
-      MakeReady(slots);
-      NoSteps(waiting);
-      std::vector<double> seconds;
-      conversation_.PractiseSteps(
-          steps.practice, [&] { seconds = Step(slots.size(), waiting, inputs.data(), outputs.data()).seconds; });
-      // The first time pages are touched, and of each run the first step wakes up.
-      if (i > 0 && !seconds.empty()) all.insert(all.end(), seconds.begin() + 1, seconds.end());
-    }
-    // The machine was busy in the others.
-    (waiting == Waiting::kLooking ? step_asking_ : step_asking_asleep_) = all.empty() ? 0 : Quantile(all, 0.25);
-  }
+  result_places_.clear();
+  reply_ = {};
+  if (python_) reply_.outputs = AsWanted();
 }
 
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
@@ -516,38 +377,6 @@ double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
   reply_.outputs = stored.outputs;
   return late +
          std::max(0.0, stored.wall - kMoreStoring * (storing_asked_ + storing_ * static_cast<double>(sets.size())));
-}
-
-std::function<void()> Between(LoadedProblem& problem, DeviceOps& ops) {
-  constexpr double kShort = 3e-3;  // seconds: some forty of them are made
-  if (problem.reference_seconds > kShort) return [] {};
-  const std::shared_ptr<Call> call = problem.reference->Prepare(problem.reference->Draw(SecretSeed()), Mode::kEager);
-  return [&ops, call] {
-    call->Run();
-    ops.Synchronize();
-  };
-}
-
-double HostShare(Reference& reference, DeviceOps& ops, const std::vector<Leaf>& inputs, double call_seconds) {
-  constexpr double kEnough = 5e-3;  // seconds of calls in a row
-  constexpr int kMostCalls = 256, kTimes = 3;
-  constexpr double kLongest = 0.2;  // beyond that a run is one call, and four more of them cost too much
-  if (!ops.cuda() || call_seconds > kLongest) return 0;
-  const std::unique_ptr<Call> call = reference.Prepare(inputs, Mode::kEager);
-  const int calls = static_cast<int>(
-      std::clamp(std::ceil(kEnough / std::max(call_seconds, 1e-6)), 1.0, static_cast<double>(kMostCalls)));
-  call->Run();
-  std::vector<double> shares;
-  for (int i = 0; i < kTimes; ++i) {
-    ops.Synchronize();
-    const auto begin = Clock::now();
-    for (int k = 0; k < calls; ++k) call->Run();
-    const double issued = Since(begin);
-    ops.Synchronize();
-    shares.push_back(issued / Since(begin));
-  }
-  std::sort(shares.begin(), shares.end());
-  return shares[kTimes / 2];
 }
 
 double CandidateSide::AskForNothing() {
@@ -592,11 +421,18 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
   if (python_ && !reads_) LearnStoring(between);
   if (ops_.cuda()) LearnHanding();
-  LearnSteps();
+  if (steps_ != nullptr) steps_->Learn();
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
   // beyond its error: it is always there, and what is left out makes every candidate look slower.
-  const double beyond = 2 * Median(few) - Median(twice) - empty_before_;
+  double beyond = 2 * Median(few) - Median(twice) - empty_before_;
+  if (!ops_.cuda()) {
+    // A machine that is busy keeps some of these runs waiting, and what it adds would be taken off every run that comes
+    // when it is not: the quicker ones have less of it, and asking is never twice what it is for nothing.
+    constexpr double kQuicker = 0.25;
+    const double quicker = 2 * Quantile(few, kQuicker) - Quantile(twice, kQuicker) - Quantile(empty, kQuicker);
+    beyond = std::min({beyond, quicker, Quantile(empty, 0)});
+  }
   asking_ = empty_before_ + std::clamp(beyond, 0.0, std::max(Median(few) - empty_before_, 0.0));
 }
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "worker/judge/candidate_steps.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/device_ops.h"
-#include "worker/judge/give_steps.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/returned_memory.h"
@@ -126,17 +126,11 @@ class CandidateSide : public Side {
   // Each of these sets by itself, in the state in which timed runs are asked for: what a native candidate on a GPU
   // claims that each took. Seconds. Its outputs are nobody's.
   std::vector<double> RunAlone(const std::vector<std::size_t>& sets);
-  // Room for runs in steps, where a call is small enough and there are processors for both sides. Before the arena is
-  // mapped.
+  // Makes room for runs in steps where there may be any.
   void ShareSteps();
-  bool in_steps() const { return arena_.steps() != nullptr; }
-  // These sets, each given when the one before has given its outputs (common/wire/steps.h), which are kept. Seconds
-  // that each took; the first is to be left out.
-  GivenSteps RunInSteps(const std::vector<std::size_t>& sets, Waiting waiting);
-  // What it takes to give a call that does nothing its inputs and to get its outputs. Seconds.
-  double step_asking(Waiting waiting) const {
-    return waiting == Waiting::kLooking ? step_asking_ : step_asking_asleep_;
-  }
+  CandidateSteps* steps() { return steps_.get(); }  // null where there are none
+  // Of a run in steps: what each of these sets has given, one behind the other from the first tensor on, is kept.
+  void TakeGiven(const std::vector<std::size_t>& sets, const std::vector<char>& outputs);
   // From when on nobody was at work on the device. Waits for that; UNMEASURABLE where it takes far longer than the run.
   std::chrono::steady_clock::time_point WaitUntilQuiet();
   // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
@@ -196,11 +190,6 @@ class CandidateSide : public Side {
   void LearnQuick();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
-  void LearnSteps();
-  // Before a run in steps is asked for: none was given, and there are no outputs.
-  void NoSteps(Waiting waiting);
-  // So many steps, the inputs and outputs of each behind those of the one before.
-  GivenSteps Step(std::size_t count, Waiting waiting, const char* inputs, char* outputs);
   void Hand(const std::vector<std::size_t>& sets) override;
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
@@ -217,11 +206,11 @@ class CandidateSide : public Side {
   double stopping_ = 0;      // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
-  double step_asking_ = 0, step_asking_asleep_ = 0;
   std::size_t like_ = 0;
   std::chrono::steady_clock::time_point asked_;  // for the last run
   Reply reply_;
   const std::shared_ptr<const CandidateMemory> process_;
+  std::unique_ptr<CandidateSteps> steps_;
   std::unique_ptr<ReturnedMemory> returned_;  // null where it is not read
   bool reads_ = false;                        // results are read there
   std::vector<std::uint64_t> result_places_;  // of the last run that was kept: call after call

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "common/wire/steps.h"
 #include "worker/judge/compare.h"
 #include "worker/judge/memory_file.h"
 #include "worker/judge/tensor_type.h"
@@ -194,33 +193,6 @@ std::uint64_t Arena::ResultPlace(std::size_t call, std::size_t output) const {
   return place;
 }
 
-void Arena::AddSteps(std::size_t most) {
-  const Slot& slot = at(0);
-  const auto span = [](const Layout& layout) {
-    return layout.places.empty() ? 0 : layout.bytes - layout.places[0].offset;
-  };
-  const std::size_t in = span(slot.in), out = span(slot.out);
-  if (in + out > most) return;
-  steps_memory_ = MakeMemoryFile(wire::StepsOutputs(in) + std::max<std::size_t>(out, 1));
-  std::memset(steps_memory_->data(), 0, steps_memory_->bytes());
-  steps_.input_bytes = in;
-  steps_.output_bytes = out;
-  steps_.given = steps_memory_->data() + wire::kStepsGiven;
-  steps_.done = steps_memory_->data() + wire::kStepsDone;
-  steps_.sleeping = steps_memory_->data() + wire::kStepsSleeping;
-  steps_.inputs = steps_memory_->data() + wire::kStepsInputs;
-  steps_.outputs = steps_memory_->data() + wire::StepsOutputs(in);
-  constexpr std::size_t kMostPractised = 16;
-  for (std::size_t i = 0; i < std::min(slots_.size(), kMostPractised); ++i) {
-    const Slot& its = at(i);
-    json outputs = json::array();
-    for (const Place& place : its.out.places) outputs.push_back({its.out_region, place.offset, place.bytes});
-    json places{{"outputs", outputs}};
-    if (in > 0) places["inputs"] = {its.in_region, its.in.places[0].offset};
-    steps_.practice.push_back(std::move(places));
-  }
-}
-
 void Arena::Map(Conversation* conversation) {
   for (std::size_t first = 0; first < regions_.size(); first += wire::kMaxFds) {
     const std::size_t last = std::min<std::size_t>(first + wire::kMaxFds, regions_.size());
@@ -237,14 +209,6 @@ void Arena::Map(Conversation* conversation) {
     conversation->Send(regions, fds);
     conversation->Receive("ok");
   }
-  if (steps_memory_ == nullptr) return;
-  const int fd = steps_memory_->fd();
-  conversation->Send({{"type", "steps"},
-                      {"bytes", steps_memory_->bytes()},
-                      {"inputs", steps_.input_bytes},
-                      {"outputs", steps_.output_bytes}},
-                     {&fd, 1});
-  conversation->Receive("ok");
 }
 
 void Arena::Open(Conversation* conversation, const json& more) {

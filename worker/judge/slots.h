@@ -86,18 +86,6 @@ class Arena {
   // Of the last run's call number `call`; the candidate's own words. 0 where it has said nothing.
   std::uint64_t ResultPlace(std::size_t call, std::size_t output) const;
 
-  // Adds room, in the host's memory, for runs in steps of the timed shapes (common/wire/steps.h), unless a call's
-  // inputs and outputs together are more than `most` bytes.
-  void AddSteps(std::size_t most);
-  struct Steps {
-    char *given = nullptr, *done = nullptr, *sleeping = nullptr;  // words
-    char *inputs = nullptr, *outputs = nullptr;                   // from the first tensor on
-    std::size_t input_bytes = 0, output_bytes = 0;
-    nlohmann::json practice;  // where the first slots' lie, for Conversation::PractiseSteps
-  };
-  // Null where there is none.
-  const Steps* steps() const { return steps_memory_ != nullptr ? &steps_ : nullptr; }
-
   // Hands the memory to the candidate; nothing of its program runs for that.
   void Map(Conversation* conversation);
   // Then the slots in it, at which the program is loaded. `more`: further members of the `open` frame.
@@ -131,8 +119,6 @@ class Arena {
   std::vector<SharedBlock*> regions_;
   std::unique_ptr<SharedBlock> result_places_;
   std::size_t result_places_region_ = 0;
-  std::unique_ptr<SharedBlock> steps_memory_;
-  Steps steps_;
   std::unique_ptr<SharedBlock> params_, guard_;  // guard_: as much of the guard pattern as the largest room has
   Layout params_layout_;
   nlohmann::json params_json_ = nlohmann::json::array(), names_json_ = nlohmann::json::array();

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <vector>
 
-#include "worker/judge/give_steps.h"
+#include "worker/judge/candidate_steps.h"
 #include "worker/judge/statistics.h"
 #include "worker/judge/verdict.h"
 
@@ -14,9 +15,11 @@ namespace {
 // A call in steps may take twice what one in a run takes, as one by itself may (lies.cc); of what a step costs a share;
 // and a moment: on a GPU what launching and waiting for it take, which calls in a row share.
 constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
-// And so many times what the judge's own thread waits when it is asked in the same way.
-constexpr double kBusy = 4, kBusySleeping = 1;
-constexpr int kAttempts = 3;
+// Besides, so many times what the judge's own thread waits when it is asked in the same way: on a machine that is not
+// busy, up to so much; what it waits beyond that explains what a candidate waits, but clears nobody.
+constexpr double kOwn = 4, kOwnSleeping = 1;
+constexpr double kQuietOwn = 2e-6, kQuietOwnSleeping = 50e-6;
+constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // more where the machine is in the way
 constexpr std::size_t kFewCalls = 3;  // of a run
 constexpr std::size_t kLeastSteps = 9, kMostSteps = 24;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
@@ -24,60 +27,122 @@ constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in
 // most.
 constexpr double kChecking = 0.1, kCheckingOnce = 0.1;
 
+// With evidence: who may have brought it about gets no second attempt by itself.
+[[noreturn]] void Unmeasurable(const std::string& reason, const std::string& evidence) {
+  throw Verdict{"VERDICT_UNMEASURABLE", reason, {{"stage", "time"}, {"evidence", evidence}}};
+}
+
+enum class Found {
+  kAsInRuns,
+  kUnsure,  // a thread of the judge's own waited as well
+  kFarMore,
+};
+
+struct Attempt {
+  Found found = Found::kAsInRuns;
+  double seconds = 0;        // of a step, by the median
+  bool may_starve = false;    // whoever looks for an answer: threads that never rest
+  bool machine_busy = false;  // it was so while the candidate stood
+};
+
+class Steps {
+ public:
+  Steps(const InSteps& in, double each, std::size_t count) : in_(in), each_(each), count_(count) {}
+
+  Attempt Try(Waiting waiting) {
+    CandidateSteps& steps = *in_.candidate.steps();
+    const bool looking = waiting == Waiting::kLooking;
+    const double asking = steps.asking(waiting);
+    const Sets sets = in_.timed.Pick(count_);
+    in_.values.Refill(sets);
+    const OwnSteps own = GiveOwnSteps(in_.candidate.processor(), waiting);
+    GivenSteps given = steps.Run(sets, waiting);
+    if (given.seconds.size() != sets.size()) {
+      throw Verdict{"VERDICT_UNMEASURABLE",
+                    "calls that were given one at a time did not answer one at a time, but " +
+                        std::to_string(given.seconds.size()) + " of " + std::to_string(sets.size()),
+                    {}};
+    }
+    in_.sampled.VerifyKept(sets);
+    given.seconds.erase(given.seconds.begin());  // wakes up
+    const double times = looking ? kOwn : kOwnSleeping,
+                 quiet = std::min(own.seconds, looking ? kQuietOwn : kQuietOwnSleeping);
+    const double most = kMore * std::max(each_, 0.0) + kDearer * asking + (in_.cuda ? kOnceCuda : kOnceCpu) + times * quiet;
+    // A machine that is busy keeps some of them waiting.
+    const double taken = Quantile(given.seconds, 0.25) - asking;
+    Attempt attempt{.found = Found::kAsInRuns,
+                    .seconds = Median(given.seconds),
+                    .may_starve = given.MayHaveStarved(),
+                    .machine_busy = own.starved};
+    if (taken > most) attempt.found = taken > most + times * (own.seconds - quiet) ? Found::kFarMore : Found::kUnsure;
+    return attempt;
+  }
+
+ private:
+  const InSteps& in_;
+  const double each_;
+  const std::size_t count_;
+};
+
 }  // namespace
 
-double BeyondInSteps(const InSteps& in) {
-  if (in.runs.runs.empty()) return 0;
+Beyond BeyondInSteps(const InSteps& in) {
+  CandidateSteps* const candidate = in.candidate.steps();
+  if (candidate == nullptr || in.runs.runs.empty()) return {};
   const double each =
       (Median(in.runs.runs) + Median(in.runs.runs_late) - in.asking) / static_cast<double>(in.runs.calls);
   const double checking = in.values.draw_seconds() + in.reference_seconds;
-  if (!in.candidate.in_steps() || in.candidate.step_asking(Waiting::kLooking) <= 0 || in.runs.calls < kFewCalls ||
-      each > kLongest)
-    return 0;
-  if (checking > kCheckingOnce) return 0;
-  const auto fit = static_cast<std::size_t>(std::min(kChecking / std::max(checking, 1e-9), double{kMostSteps}));
-  const std::size_t steps = std::min({std::max(fit, kLeastSteps), in.timed.slots(), in.candidate.MostKept()});
-  if (steps < kFewCalls) return 0;
-  // What was measured is not to be lost for it: all attempts, in either way.
-  const double longest = 2 * kAttempts * static_cast<double>(steps) * (checking + kMore * std::max(each, 0.0)) + 1;
-  if (in.candidate.conversation().Left() < longest) return 0;
-  double beyond = 0;
-  // Seconds by the median, or 0 where they are no more than a call may take.
-  const auto attempt = [&](Waiting waiting, double* starved) {
-    const double asking = in.candidate.step_asking(waiting);
-    const Sets sets = in.timed.Pick(steps);
-    in.values.Refill(sets);
-    const double own = OwnStep(in.candidate.processor(), waiting);
-    GivenSteps given = in.candidate.RunInSteps(sets, waiting);
-    in.sampled.VerifyKept(sets);
-    *starved = given.starved;
-    given.seconds.erase(given.seconds.begin());  // wakes up
-    const double most = kMore * std::max(each, 0.0) + kDearer * asking + (in.cuda ? kOnceCuda : kOnceCpu) +
-                        (waiting == Waiting::kSleeping ? kBusySleeping : kBusy) * own;
-    // A machine that is busy keeps some of them waiting.
-    return Quantile(given.seconds, 0.25) - asking <= most ? 0 : Median(given.seconds);
-  };
-  bool crowded = false;
-  for (int i = 0; i < kAttempts; ++i) {
-    double starved = 0;
-    double seconds = attempt(Waiting::kLooking, &starved);
-    if (seconds > 0 && starved > kStarved) {
-      crowded = true;
-      seconds = attempt(Waiting::kSleeping, &starved);
-    }
-    if (seconds <= 0) return 0;
-    // With what handing over takes: in steps inputs are in a cache, and caches of timed runs are cold.
-    beyond = i == 0 ? seconds - each : std::min(beyond, seconds - each);
+  if (candidate->asking(Waiting::kLooking) <= 0 || in.runs.calls < kFewCalls || each > kLongest ||
+      checking > kCheckingOnce) {
+    return {};
   }
-  if (!crowded) return beyond;
+  const auto fit = static_cast<std::size_t>(std::min(kChecking / std::max(checking, 1e-9), double{kMostSteps}));
+  const std::size_t count = std::min({std::max(fit, kLeastSteps), in.timed.slots(), in.candidate.MostKept()});
+  if (count < kFewCalls) return {};
+  // What was measured is not to be lost for it: all attempts, in either way.
+  const double longest =
+      2 * kAttemptsUnsure * static_cast<double>(count) * (checking + kMore * std::max(each, 0.0)) + 1;
+  const double left = in.candidate.conversation().Left();
   char text[400];
-  std::snprintf(
-      text, sizeof text,
-      "a call takes %.3g s when it is given by itself and %.3g s in a run, and threads that never rest have all "
-      "processors, so that it cannot be told why: let them sleep while there is nothing to do, or leave a "
-      "processor free",
-      beyond + each, each);
-  throw Verdict{"VERDICT_UNMEASURABLE", text, {}};
+  if (left < longest) {
+    // There was time when sampling ended, and single calls have used it up.
+    if (longest <= in.left_by_sampling) {
+      std::snprintf(text, sizeof text,
+                    "runs of a few single calls after all that was timed took so long that %.3g s of "
+                    "run_wall_seconds are left, and calls cannot be given one at a time any more",
+                    left);
+      Unmeasurable(text, text);
+    }
+    return {.no_time = true};
+  }
+  Steps steps(in, each, count);
+  double beyond = 0;
+  bool unsure = false, crowded = false;
+  for (int i = 0; i < (unsure ? kAttemptsUnsure : kAttempts); ++i) {
+    Attempt attempt = steps.Try(Waiting::kLooking);
+    crowded = attempt.found != Found::kAsInRuns && attempt.may_starve;
+    if (crowded && attempt.machine_busy) {
+      attempt.found = Found::kUnsure;
+    } else if (crowded && candidate->sleeps()) {
+      attempt = steps.Try(Waiting::kSleeping);
+    }
+    if (attempt.found == Found::kAsInRuns) return {};
+    unsure = unsure || attempt.found == Found::kUnsure;
+    // With what handing over takes: in steps inputs are in a cache, and caches of timed runs are cold.
+    beyond = i == 0 ? attempt.seconds - each : std::min(beyond, attempt.seconds - each);
+  }
+  if (!unsure && !crowded) return {.seconds = beyond};
+  std::snprintf(text, sizeof text, "a call takes %.3g s when it is given by itself and %.3g s in a run", beyond + each,
+                each);
+  if (unsure) {
+    Unmeasurable(std::string(text) + "; a thread of the judge's own that was asked in the same way was kept waiting, "
+                                     "too: the machine has more work than processors; ask again when it has less",
+                 text);
+  }
+  throw Verdict{"VERDICT_UNMEASURABLE",
+                std::string(text) + ", and threads that never rest have all processors, so that it cannot be told why: "
+                                    "let them sleep while there is nothing to do, or leave a processor free",
+                {}};
 }
 
 }  // namespace grove::judge

@@ -19,11 +19,17 @@ struct InSteps {
   const CandidateRuns& runs;
   double asking;             // of the runs
   double reference_seconds;  // of a call
+  double left_by_sampling;   // of run_wall_seconds: what is left at least when the last pair begins
   bool cuda;
 };
 
-// When all is sampled: what a call takes more in steps than in a run, where that is far more; else 0, also where there
-// are no steps or calls are too long to be told. Every output is compared. Throws Verdict.
-double BeyondInSteps(const InSteps& in);
+struct Beyond {
+  double seconds = 0;    // what a call takes more in steps than in a run, where that is far more
+  bool no_time = false;  // there were no steps for want of time
+};
+
+// When all is sampled. Nothing where there are no steps, or calls are too long to be told. Every output is compared.
+// Throws Verdict.
+Beyond BeyondInSteps(const InSteps& in);
 
 }  // namespace grove::judge

@@ -328,14 +328,16 @@ void Timing::Run() {
   Lies lies(ops_, settings_, candidate_, values_, timed_, runs_, reckoning_);
   if (const auto lie = lies.InClaims(asking)) Cheated(*lie);
   if (const auto lie = lies.InAsking(asking)) Cheated(*lie);
-  runs_.apart = std::max(lies.apart(), BeyondInSteps({.candidate = candidate_,
-                                                      .values = values_,
-                                                      .timed = timed_,
-                                                      .sampled = sampled_,
-                                                      .runs = runs_,
-                                                      .asking = asking,
-                                                      .reference_seconds = problem_.reference_seconds,
-                                                      .cuda = ops_.cuda()}));
+  const Beyond beyond = BeyondInSteps({.candidate = candidate_,
+                                       .values = values_,
+                                       .timed = timed_,
+                                       .sampled = sampled_,
+                                       .runs = runs_,
+                                       .asking = asking,
+                                       .reference_seconds = problem_.reference_seconds,
+                                       .left_by_sampling = kLeft * settings_.run_wall,
+                                       .cuda = ops_.cuda()});
+  runs_.apart = std::max(lies.apart(), beyond.seconds);
   json report = ReportTiming({.settings = settings_,
                               .series = series_,
                               .runs = runs_,
@@ -348,6 +350,7 @@ void Timing::Run() {
                               .copies_late = candidate_.python() && !candidate_.reads(),
                               .repeated = values_.repeated(),
                               .known_draws = values_.known_draws(),
+                              .no_time_for_steps = beyond.no_time,
                               .host_paced = common_.has_value(),
                               .flush_bytes = ops_.flush_bytes(),
                               .slots = slots_,

@@ -95,7 +95,8 @@ json ReportTiming(const TimingFacts& facts) {
                        (facts.repeated ? ", on values some of which came more than once" : "") +
                        (facts.known_draws ? ", on values that are not all of the judge's choice (an input is the same "
                                             "on every call, or not drawn by torch's own generator)"
-                                          : "");
+                                          : "") +
+                       (facts.no_time_for_steps ? ", no calls given one at a time for want of time" : "");
   if (runs.apart > 0) {
     char text[160];
     std::snprintf(text, sizeof text, ", a call by itself taking %.3g s more than one of them, which counts for each",

@@ -24,6 +24,7 @@ struct TimingFacts {
   bool cuda, held;                             // the candidate stands between runs
   bool copies_late;                            // a script, which copies its results when the clock has stopped
   bool repeated, known_draws;  // Values: some came more than once; some do not come from the judge's seeds
+  bool no_time_for_steps;      // calls were not given one at a time, though they might have been
   bool host_paced;             // both sides ran on one processor of the host, in turns
   std::size_t flush_bytes, slots;
   int outputs_verified, outputs_timed, reruns;
