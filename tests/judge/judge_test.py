@@ -488,9 +488,11 @@ def age():  # of this process, which is as old as the evaluation
         result = self.judge(RELU)[0].evaluate(source=source, options=dict(self.TIMED, limits={"run_wall_seconds": 10}))["result"]
         assert result["verdict"] == "VERDICT_UNMEASURABLE" and "one at a time any more" in result["reason"], result
         assert "single calls" in result["fault"]["evidence"], result
-        # Where there would not have been time anyway, nobody is to blame, and the result says so.
-        late = source.replace("9.5", "0").replace("/ 100\n", "/ 100\ntime.sleep(max(2.7 - age(), 0))\n")
-        result = self.evaluated(self.judge(RELU)[0], source=late, options=dict(self.TIMED, limits={"run_wall_seconds": 4}))["result"]
+        # Where there may not have been time when sampling ended, nobody is to blame, and the result says so.
+        for _ in range(3):  # on a busy machine there may be none for what is timed either
+            result = self.judge(RELU)[0].evaluate(source=source.replace("9.5", "4.4"), options=dict(self.TIMED, limits={"run_wall_seconds": 4.9}))["result"]
+            if result["verdict"] == "VERDICT_CORRECT":
+                break
         assert result["verdict"] == "VERDICT_CORRECT" and "for want of time" in result["timing"]["method"], result
 
     def test_a_shape_that_is_not_timed_is_no_place_to_practise_steps(self):
