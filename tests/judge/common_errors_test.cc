@@ -122,7 +122,8 @@ TEST_CASE("Honest sums have nothing in common, in whatever order they are made",
       CHECK_FALSE(trial.Lowered(got));
       Product errors(got.size());
       for (std::size_t i = 0; i < got.size(); ++i) errors[i] = got[i] - exact[i];
-      for (const CommonErrors& one : ErrorsInCommon(errors, exact, {kRows, kColumns})) most = std::max(most, one.sigmas);
+      for (const CommonErrors& one : ErrorsInCommon(errors, exact, {kRows, kColumns}))
+        most = std::max(most, one.sigmas);
     }
   }
   CHECK(most < 5);

@@ -172,6 +172,28 @@ class Rivals(unittest.TestCase):
         self.assertGreaterEqual(self.against(answer["result"])["samples"], 3)
         self.assertLess(self.against(answer["result"])["samples"], 10)
 
+    def test_what_a_call_takes_in_steps_counts_on_either_side(self):
+        # As of a program that does the work of a whole run in its first call.
+        plain = STRIDED.replace("Model(", "ModelNew(")
+        slow = plain.replace("import torch\n", "import sys\nimport time\nimport torch\n").replace("        return x", """        frame = sys._getframe()
+        while frame is not None and frame.f_code.co_name != "run_in_steps": frame = frame.f_back
+        if frame is not None: time.sleep(0.004)
+        return x""")
+        judge = harness.Judge(ARGS.libexec, python=ARGS.python)
+        try:
+            self.assertEqual(judge.load(STRIDED)["type"], "loaded")
+            for candidate, rival, slower in ((slow, plain, "candidate"), (plain, slow, "reference")):
+                for _ in range(3):  # on a busy machine nobody can tell
+                    answer, _ = self.compare(candidate, rival, judge)
+                    if answer["result"]["verdict"] == "VERDICT_CORRECT":
+                        break
+                self.assertGreater(self.against(answer["result"])[f"{slower}_median_seconds"], 0.004, answer)
+                self.assertIn("by itself taking 0.004", answer["result"]["timing"]["method"])
+            answer, _ = self.compare(plain, plain, judge)
+            self.assertNotIn("by itself", answer["result"]["timing"]["method"])
+        finally:
+            judge.close()
+
     def test_no_reference_is_timed_where_only_the_rival_is_asked_for(self):
         answer, _ = self.compare(self.kernel(40), self.kernel(160), baselines=["BASELINE_RIVAL"])
         self.assertEqual(answer["result"]["verdict"], "VERDICT_CORRECT", answer["result"])

@@ -120,8 +120,7 @@ GivenSteps CandidateSteps::Run(const std::vector<std::size_t>& sets, Waiting wai
   side_.MakeReady(sets);
   None(waiting);
   GivenSteps given;
-  side_.conversation().RunInSteps(sets,
-                                  [&] { given = Give(sets.size(), waiting, inputs.data(), outputs.data()); });
+  side_.conversation().RunInSteps(sets, [&] { given = Give(sets.size(), waiting, inputs.data(), outputs.data()); });
   if (given.seconds.size() == sets.size()) side_.TakeGiven(sets, outputs);
   return given;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "worker/judge/clock.h"
 #include "worker/judge/lowered.h"
 #include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
@@ -16,10 +17,6 @@ namespace grove::judge {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 // Of an evaluation's whole time: further distributions are not begun beyond this, counted in what their evaluations
 // take at best, or beyond the second by the clock. On a busy machine the clock alone would leave out what shows a
 // cheat.

@@ -104,7 +104,8 @@ std::optional<CommonErrors> LoweredFactors(const std::vector<CommonErrors>& foun
                                            double reduction) {
   std::optional<CommonErrors> lowered;
   for (const CommonErrors& one : found) {
-    const auto same = std::find_if(own.begin(), own.end(), [&one](const CommonErrors& its) { return its.axis == one.axis; });
+    const auto same =
+        std::find_if(own.begin(), own.end(), [&one](const CommonErrors& its) { return its.axis == one.axis; });
     // Where nothing is known of the reference's own (it is exact but in a few lines), nothing is said.
     if (same == own.end() || same->sigmas > kOwnSigmas) continue;
     if (one.sigmas < kSigmas || OfFactors(one, reduction) < kFinest) continue;

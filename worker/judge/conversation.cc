@@ -9,16 +9,13 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "worker/judge/clock.h"
 #include "worker/judge/observation.h"
 
 namespace grove::judge {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 constexpr char kUntold[] = "[its own words are not told: it had run shapes that are held out]";
 
 // Makes a request as long to read as one with so many slots more.

@@ -9,12 +9,10 @@
 #include <chrono>
 #include <system_error>
 
+#include "worker/judge/clock.h"
+
 namespace grove::judge {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // One that is not there, or not ours to use, changes nothing.
 void StandOn(int processor, const cpu_set_t& all) {

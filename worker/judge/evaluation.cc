@@ -224,7 +224,7 @@ class Evaluator {
       candidate_ = std::make_unique<CandidateSide>(conversation_, arena_, *values_, ops_, settings_.python_candidate,
                                                    settings_.Warm(), settings_.memory);
       candidate_->SharePlaces(timed_slots_);
-      if (opponent_ == nullptr) candidate_->ShareSteps();
+      candidate_->ShareSteps();
     }
     StageDone("inputs");
     arena_.Map(&conversation_);

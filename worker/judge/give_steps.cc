@@ -13,15 +13,12 @@
 
 #include "common/wire/channel.h"
 #include "common/wire/steps.h"
+#include "worker/judge/clock.h"
 #include "worker/judge/sched_stat.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Processors that a new thread may stand on; the first one may be bound to one of them.
 cpu_set_t Processors() {

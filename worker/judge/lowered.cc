@@ -169,8 +169,9 @@ Lowering InCommon(const LoadedProblem& problem, const Output& output) {
   const auto lowered = LoweredFactors(errors(output.got), errors(output.plain), reduction);
   if (!lowered) return {};
   char what[160], figures[100];
-  std::snprintf(what, sizeof what, "have in common along dimension %zu what factors rounded to some %.0f bits give them",
-                lowered->axis, BitsOfFactors(*lowered, reduction));
+  std::snprintf(what, sizeof what,
+                "have in common along dimension %zu what factors rounded to some %.0f bits give them", lowered->axis,
+                BitsOfFactors(*lowered, reduction));
   std::snprintf(figures, sizeof figures, "%.2g times as much as independent errors, %.2g standard deviations",
                 lowered->times, lowered->sigmas);
   return {what, figures, output.index};

@@ -1,9 +1,9 @@
 // Lower precision leaves its mark where its size does not show. Over a long sum of products of values as drawn the
 // errors of rounded factors average out, to about what one float32 accumulator makes. But elements that share a factor
-// share its error, whatever grid it was rounded on (common_errors.h); and on the grids of known formats it is known what
-// the errors are: the reference in float64 on factors that are rounded so gives them, element by element. Errors of
-// honest programs are like neither. docs/correctness-distributions.md ("The mark of rounded inputs", "Errors in common")
-// derives the constants.
+// share its error, whatever grid it was rounded on (common_errors.h); and on the grids of known formats it is known
+// what the errors are: the reference in float64 on factors that are rounded so gives them, element by element. Errors
+// of honest programs are like neither. docs/correctness-distributions.md ("The mark of rounded inputs", "Errors in
+// common") derives the constants.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -45,7 +45,9 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
       open["structure"] = problem_.reference->Structure();
     }
     side_->SharePlaces(timed_slots);
+    side_->ShareSteps();
     arena_.Map(&conversation_);
+    if (side_->steps() != nullptr) side_->steps()->Map();
     progress_("open", "what asking the rival costs");
     side_->LearnAsking(timed_slots, PracticeRuns(ops_, settings_), Between(problem_, ops_));
     arena_.Open(&conversation_, open);

@@ -4,16 +4,10 @@
 #include <chrono>
 #include <cmath>
 
+#include "worker/judge/clock.h"
 #include "worker/judge/side.h"
 
 namespace grove::judge {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-}  // namespace
 
 void ReferenceSide::Prepare(const std::vector<std::size_t>& sets) {
   former_.clear();

@@ -5,14 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "worker/judge/clock.h"
+
 namespace grove::judge {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kShare = 0.25;  // of the sampling time, for outputs beyond the first of each run
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
 
@@ -43,9 +41,11 @@ void SampledOutputs::Choose(Series* series, const Sets& timed, double sampling) 
   rival->Keep(rival_chosen_);
 }
 
-void SampledOutputs::VerifyKept(const Sets& sets) {
-  outputs_.Verify(&candidate_, sets,
-                  [this](std::size_t set) { return check_.Compute(values_.leaves(set), false).plain; });
+void SampledOutputs::VerifyKept(CandidateSide* side, Check* check, const Sets& sets) {
+  Outputs of_rival(problem_, *check, values_, cuda_);
+  (check == &check_ ? outputs_ : of_rival).Verify(side, sets, [this, check](std::size_t set) {
+    return check->Compute(values_.leaves(set), false).plain;
+  });
 }
 
 void SampledOutputs::Verify(Series* series) {

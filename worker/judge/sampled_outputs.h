@@ -33,8 +33,8 @@ class SampledOutputs {
   // After it. `series`: null where the other side's run is not to be looked at. Throws Check's verdict on the
   // candidate.
   void Verify(Series* series);
-  // All of these, which the candidate has kept.
-  void VerifyKept(const Sets& sets);
+  // All of these, which the candidate, or its rival, has kept. Throws the check's verdict on it.
+  void VerifyKept(CandidateSide* side, Check* check, const Sets& sets);
   // Sampling begins anew.
   void BeginAnew() { spent_ = 0; }
   int verified() const { return verified_; }

@@ -72,7 +72,8 @@ CallTimes Reckoning::Calls(const Series& series, double asking) const {
   for (std::size_t i = 0; i < series.other.size(); ++i) {
     const double rival_at_least = series.rival != nullptr ? series.other[i] + other_late : 0;
     const double theirs =
-        LeftOfRun(series.other[i] + other_late - empty, rival_at_least) / static_cast<double>(series.calls);
+        LeftOfRun(series.other[i] + other_late - empty, rival_at_least) / static_cast<double>(series.calls) +
+        series.apart;
     const double whole = series.candidate[i] + late;
     const double mine = LeftOfRun(whole - asking, whole) / static_cast<double>(runs_.calls) + runs_.apart;
     if (!(theirs > 0) || !(mine > 0)) {

@@ -48,6 +48,7 @@ struct Series {
   std::vector<nlohmann::json> states;    // SampleState of the first of them, where they are kept and a GPU is watched
   double first = 0;                      // of a reference's run beyond that, which does not grow with its calls
   double first_error = 0;                // its standard error; what is below two of them is not taken off
+  double apart = 0;                      // of a rival: CandidateRuns::apart
   Side& side() const { return reference != nullptr ? static_cast<Side&>(*reference) : *rival; }
 
   void BeginAnew();  // forgets the pairs

@@ -11,15 +11,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "worker/judge/clock.h"
 #include "worker/judge/compare.h"
 #include "worker/judge/statistics.h"
 
 namespace grove::judge {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Storing by a candidate may take this many times what it took a process that computes nothing: other caches, another
 // state of the allocator.

@@ -20,7 +20,7 @@ constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
 constexpr double kOwn = 4, kOwnSleeping = 1;
 constexpr double kQuietOwn = 2e-6, kQuietOwnSleeping = 50e-6;
 constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // more where the machine is in the way
-constexpr std::size_t kFewCalls = 3;  // of a run
+constexpr std::size_t kFewCalls = 3;               // of a run
 constexpr std::size_t kLeastSteps = 9, kMostSteps = 24;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
 // Of drawing the values of one attempt and of computing its results, but for the least of them; and for one step at
@@ -40,14 +40,14 @@ enum class Found {
 
 struct Attempt {
   Found found = Found::kAsInRuns;
-  double seconds = 0;        // of a step, by the median
+  double seconds = 0;         // of a step, by the median
   bool may_starve = false;    // whoever looks for an answer: threads that never rest
   bool machine_busy = false;  // it was so while the candidate stood
 };
 
 class Steps {
  public:
-  Steps(const InSteps& in, double each, std::size_t count) : in_(in), each_(each), count_(count) {}
+  Steps(const InSteps& in, std::size_t count) : in_(in), count_(count) {}
 
   Attempt Try(Waiting waiting) {
     CandidateSteps& steps = *in_.candidate.steps();
@@ -63,11 +63,12 @@ class Steps {
                         std::to_string(given.seconds.size()) + " of " + std::to_string(sets.size()),
                     {}};
     }
-    in_.sampled.VerifyKept(sets);
+    in_.sampled.VerifyKept(&in_.candidate, &in_.check, sets);
     given.seconds.erase(given.seconds.begin());  // wakes up
     const double times = looking ? kOwn : kOwnSleeping,
                  quiet = std::min(own.seconds, looking ? kQuietOwn : kQuietOwnSleeping);
-    const double most = kMore * std::max(each_, 0.0) + kDearer * asking + (in_.cuda ? kOnceCuda : kOnceCpu) + times * quiet;
+    const double most =
+        kMore * std::max(in_.each, 0.0) + kDearer * asking + (in_.cuda ? kOnceCuda : kOnceCpu) + times * quiet;
     // A machine that is busy keeps some of them waiting.
     const double taken = Quantile(given.seconds, 0.25) - asking;
     Attempt attempt{.found = Found::kAsInRuns,
@@ -80,7 +81,6 @@ class Steps {
 
  private:
   const InSteps& in_;
-  const double each_;
   const std::size_t count_;
 };
 
@@ -88,11 +88,8 @@ class Steps {
 
 Beyond BeyondInSteps(const InSteps& in) {
   CandidateSteps* const candidate = in.candidate.steps();
-  if (candidate == nullptr || in.runs.runs.empty()) return {};
-  const double each =
-      (Median(in.runs.runs) + Median(in.runs.runs_late) - in.asking) / static_cast<double>(in.runs.calls);
-  const double checking = in.values.draw_seconds() + in.reference_seconds;
-  if (candidate->asking(Waiting::kLooking) <= 0 || in.runs.calls < kFewCalls || each > kLongest ||
+  const double each = in.each, checking = in.values.draw_seconds() + in.reference_seconds;
+  if (candidate == nullptr || candidate->asking(Waiting::kLooking) <= 0 || in.calls < kFewCalls || each > kLongest ||
       checking > kCheckingOnce) {
     return {};
   }
@@ -115,7 +112,7 @@ Beyond BeyondInSteps(const InSteps& in) {
     }
     return {.no_time = true};
   }
-  Steps steps(in, each, count);
+  Steps steps(in, count);
   double beyond = 0;
   bool unsure = false, crowded = false;
   for (int i = 0; i < (unsure ? kAttemptsUnsure : kAttempts); ++i) {
@@ -135,13 +132,15 @@ Beyond BeyondInSteps(const InSteps& in) {
   std::snprintf(text, sizeof text, "a call takes %.3g s when it is given by itself and %.3g s in a run", beyond + each,
                 each);
   if (unsure) {
-    Unmeasurable(std::string(text) + "; a thread of the judge's own that was asked in the same way was kept waiting, "
-                                     "too: the machine has more work than processors; ask again when it has less",
+    Unmeasurable(std::string(text) +
+                     "; a thread of the judge's own that was asked in the same way was kept waiting, "
+                     "too: the machine has more work than processors; ask again when it has less",
                  text);
   }
   throw Verdict{"VERDICT_UNMEASURABLE",
-                std::string(text) + ", and threads that never rest have all processors, so that it cannot be told why: "
-                                    "let them sleep while there is nothing to do, or leave a processor free",
+                std::string(text) +
+                    ", and threads that never rest have all processors, so that it cannot be told why: "
+                    "let them sleep while there is nothing to do, or leave a processor free",
                 {}};
 }
 

@@ -3,8 +3,8 @@
 // can. docs/timing.md: "Calls in steps". All times are seconds.
 #pragma once
 
+#include "worker/judge/check.h"
 #include "worker/judge/sampled_outputs.h"
-#include "worker/judge/samples.h"
 #include "worker/judge/side.h"
 #include "worker/judge/timed_runs.h"
 #include "worker/judge/values.h"
@@ -12,12 +12,13 @@
 namespace grove::judge {
 
 struct InSteps {
-  CandidateSide& candidate;
+  CandidateSide& candidate;  // or its rival
+  Check& check;              // of that
   Values& values;
   TimedRuns& timed;
   SampledOutputs& sampled;
-  const CandidateRuns& runs;
-  double asking;             // of the runs
+  std::size_t calls;         // of its timed runs
+  double each;               // what one of these takes
   double reference_seconds;  // of a call
   double left_by_sampling;   // of run_wall_seconds: what is left at least when the last pair begins
   bool cuda;

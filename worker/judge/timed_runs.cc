@@ -5,18 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "worker/judge/clock.h"
 #include "worker/judge/processor_wait.h"
 #include "worker/judge/statistics.h"
 #include "worker/judge/verdict.h"
 
 namespace grove::judge {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-}  // namespace
 
 void TimedRuns::LearnQuiet() {
   std::vector<double> quiet;

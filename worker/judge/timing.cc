@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "worker/judge/claims.h"
+#include "worker/judge/clock.h"
 #include "worker/judge/run_size.h"
 #include "worker/judge/statistics.h"
 #include "worker/judge/steps.h"
@@ -19,7 +20,6 @@
 namespace grove::judge {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 constexpr std::size_t kRecent = 31;
@@ -34,8 +34,6 @@ constexpr double kAloneLeast = 3, kAloneCalls = 48, kAloneMost = 50e-3, kAloneEa
 constexpr double kAloneDrawing = 0.1;  // seconds of drawing for them
 constexpr std::chrono::milliseconds kCoolDown{500};
 constexpr std::size_t kMostStates = 10000;  // of one series: a message has room for 16 MiB
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void Keep(std::vector<double>* values, double value) {
   values->push_back(value);
@@ -328,16 +326,35 @@ void Timing::Run() {
   Lies lies(ops_, settings_, candidate_, values_, timed_, runs_, reckoning_);
   if (const auto lie = lies.InClaims(asking)) Cheated(*lie);
   if (const auto lie = lies.InAsking(asking)) Cheated(*lie);
-  const Beyond beyond = BeyondInSteps({.candidate = candidate_,
-                                       .values = values_,
-                                       .timed = timed_,
-                                       .sampled = sampled_,
-                                       .runs = runs_,
-                                       .asking = asking,
-                                       .reference_seconds = problem_.reference_seconds,
-                                       .left_by_sampling = kLeft * settings_.run_wall,
-                                       .cuda = ops_.cuda()});
-  runs_.apart = std::max(lies.apart(), beyond.seconds);
+  const auto in_steps = [this](CandidateSide& side, Check& check, std::size_t calls, double each) {
+    return BeyondInSteps({.candidate = side,
+                          .check = check,
+                          .values = values_,
+                          .timed = timed_,
+                          .sampled = sampled_,
+                          .calls = calls,
+                          .each = each,
+                          .reference_seconds = problem_.reference_seconds,
+                          .left_by_sampling = kLeft * settings_.run_wall,
+                          .cuda = ops_.cuda()});
+  };
+  bool no_time_for_steps = false;
+  if (!runs_.runs.empty()) {
+    const double each = (Median(runs_.runs) + Median(runs_.runs_late) - asking) / static_cast<double>(runs_.calls);
+    const Beyond beyond = in_steps(candidate_, check_, runs_.calls, each);
+    runs_.apart = std::max(lies.apart(), beyond.seconds);
+    no_time_for_steps = beyond.no_time;
+  }
+  for (Series& entry : series_) {
+    if (entry.rival == nullptr || !entry.unavailable.empty() || entry.other.empty()) continue;
+    entry.Guarded([&] {
+      const double each = (Median(entry.other) + Median(entry.other_late) - reckoning_.EmptyOf(entry)) /
+                          static_cast<double>(entry.calls);
+      const Beyond beyond = in_steps(*entry.rival, *entry.rival_check, entry.calls, each);
+      entry.apart = beyond.seconds;
+      no_time_for_steps = no_time_for_steps || beyond.no_time;
+    });
+  }
   json report = ReportTiming({.settings = settings_,
                               .series = series_,
                               .runs = runs_,
@@ -350,7 +367,7 @@ void Timing::Run() {
                               .copies_late = candidate_.python() && !candidate_.reads(),
                               .repeated = values_.repeated(),
                               .known_draws = values_.known_draws(),
-                              .no_time_for_steps = beyond.no_time,
+                              .no_time_for_steps = no_time_for_steps,
                               .host_paced = common_.has_value(),
                               .flush_bytes = ops_.flush_bytes(),
                               .slots = slots_,

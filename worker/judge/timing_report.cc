@@ -103,6 +103,13 @@ json ReportTiming(const TimingFacts& facts) {
                   runs.apart);
     method += text;
   }
+  for (const Series& entry : facts.series) {
+    if (entry.apart <= 0) continue;
+    char text[160];
+    std::snprintf(text, sizeof text, ", a call of the other candidate's by itself taking %.3g s more than one of a run",
+                  entry.apart);
+    method += text;
+  }
   if (busy > 0) {
     char text[120];
     std::snprintf(text, sizeof text, ", the machine busy: the reference was without a processor %.0f %% of its time",

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "worker/judge/clock.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/problem_error.h"
 #include "worker/judge/random.h"
@@ -15,15 +16,11 @@
 namespace grove::judge {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kPool = 4;  // draws that come again, where they must
 constexpr double kLeastFactor = 0.5;
 constexpr std::int64_t kBlock = std::int64_t{1} << 22;  // factors that are made at a time
 // Seconds of drawing before a run: what nobody minds, and the most.
 constexpr double kCheapDraws = 0.004, kLongDraws = 0.3;
-
-double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
 
