@@ -372,12 +372,16 @@ void Scheduler::Finish(const std::string& work, const std::string& worker) {
 }
 
 Loss Scheduler::Fail(const std::string& worker, const v1::Lease& lease, const std::string& reason, absl::Duration now) {
+  Entry& entry = works_.at(lease.work());
+  const std::vector<std::string>& before = entry.work.reasons;
+  // What has failed so before fails by itself, and others are not to wait for its worker.
+  const bool by_itself = std::find(before.begin(), before.end(), reason) != before.end();
   auto it = workers_.find(worker);
-  if (it != workers_.end()) {
+  if (it != workers_.end() && !by_itself) {
     ++it->second.failures;
     it->second.not_before = now + Pause(it->second.failures);
   }
-  return Lose(works_.at(lease.work()), reason, /*expired=*/false, /*front=*/false, now);
+  return Lose(entry, reason, /*expired=*/false, /*front=*/false, now);
 }
 
 std::vector<Held> Scheduler::RemoveJob(const std::string& job) {

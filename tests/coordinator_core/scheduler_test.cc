@@ -234,6 +234,22 @@ TEST_CASE("One broken worker does not use up the attempts of a whole queue", "[s
   CHECK(failures <= 8);  // 0.5 + 1 + 2 + 4 + 8 + 16 + 30 s
 }
 
+TEST_CASE("Work that fails by itself does not keep its worker from others", "[scheduler]") {
+  Scheduler scheduler{Options()};
+  scheduler.Connect(1, Hello("w", 1), kT0);
+  scheduler.Add(Item("a/k1"), kT0);
+  absl::Duration now = kT0;
+  for (int attempt = 1; attempt <= 4; ++attempt) {
+    now += absl::Seconds(40);
+    scheduler.Heartbeat(1, Beat({}), now);
+    REQUIRE(scheduler.Match(now).size() == 1);
+    scheduler.Fail("w", LeaseOf("a/k1", attempt), "the problem's file cannot be looked at", now);
+  }
+  // Once it waited half a second for what may have been its own fault.
+  scheduler.Add(Item("b/k1"), now);
+  CHECK(Works(scheduler.Match(now + absl::Milliseconds(1))) == std::vector<std::string>{"b/k1"});
+}
+
 TEST_CASE("A draining, quarantined or silent worker gets nothing", "[scheduler]") {
   Scheduler scheduler{Options()};
   scheduler.Connect(1, Hello("w", 1), kT0);

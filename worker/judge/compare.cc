@@ -76,8 +76,8 @@ Comparison CompareReal(const ComparisonInput& input, const Rule& rule) {
   for (std::int64_t i = 0; i < n; ++i) TallyMagnitude(load(i), has_high, bound, tiny, &magnitude);
   ResponseTally response;
   if (has_high) {
-    const double jump = JumpSize(magnitude);
-    for (std::int64_t i = 0; i < n; ++i) TallyResponse(load(i), has_nudged, jump, &response);
+    const ResponsePass pass = ResponsesFor(input, rule, magnitude);
+    for (std::int64_t i = 0; i < n; ++i) TallyResponse(load(i), has_nudged, pass, &response);
   }
   Comparison result;
   const ScaledThresholds limits = LimitsFor(input, rule, magnitude, response, &result);
@@ -199,8 +199,18 @@ double JumpSize(const MagnitudeTally& magnitude) {
   return kJump * std::sqrt(magnitude.squares / static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1)));
 }
 
+// Errors of an honest element are those of its response to a nudge, times the roundings that the work makes, and as
+// many times more as the worst one's are of the rms.
+ResponsePass ResponsesFor(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude) {
+  ReferenceNoise noise = input.noise;
+  // (float64 that holds float32 is known by the reference's own error.)
+  noise.single = noise.single || magnitude.noise_squares > kMostOfDouble * kMostOfDouble * magnitude.squares;
+  const double work = WorkError(WorkType(input.type, noise), input.reduction, rule);
+  return {JumpSize(magnitude), kTailFactor * std::max(work, rule.reduced) / kNudge / RelativeBound(rule)};
+}
+
 ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction, double few,
-                               const ReferenceNoise& noise, const Rule& rule) {
+                               double uncertain, const ReferenceNoise& noise, const Rule& rule) {
   const wire::DType type = WorkType(output_type, noise);
   const ScaledConstants constants = ConstantsFor(type);
   const double work = WorkError(type, reduction, rule, few);
@@ -241,8 +251,12 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   limits.relative_bound = rule.reduced > 0 ? kReducedBound : kRelativeBound;
   limits.jumps = noise.unstable > 0 ? JumpsAllowed(type, reduction, noise.unstable, rule) : 0;
   // Elements near zero are off relative to themselves in honest results too: where values are spread about zero with a
-  // density of about 1 per rms, a share of (error / bound) is. Twice the tail is allowed on top of 1 %.
-  limits.outliers = std::min(1.0, outliers + limits.jumps + 0.01 + 2 * worst / limits.relative_bound);
+  // density of about 1 per rms, a share of (error / bound) is. Twice the tail is allowed on top of 1 %. Where a few
+  // elements are far larger than all others, and so are their errors, that is no measure for these: no more are than
+  // what a well-conditioned result has, and some more than their own responses say.
+  const double spread = 2 * worst / limits.relative_bound,
+               plain = 2 * kTailFactor * std::max(constants.rounding + work, rule.reduced) / limits.relative_bound;
+  limits.outliers = std::min(1.0, outliers + limits.jumps + 0.01 + std::min(spread, plain + kMoreUncertain * uncertain));
   return limits;
 }
 
@@ -310,7 +324,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
         std::max(result->noise.unstable, static_cast<double>(response.own_jumps) / finite / roundings);
   }
   const double few = FewElements(finite);
-  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, few, result->noise, rule);
+  const double uncertain = nudged && response.squares > 0 ? static_cast<double>(response.uncertain) / finite : 1;
+  ScaledThresholds limits = ThresholdsFor(input.type, rms, input.reduction, few, uncertain, result->noise, rule);
   if (rule.one_term && rule.reduced == 0 && input.high != nullptr && input.own_rounding >= 0) {
     const double noise = (own_jumps ? response.noise_squares : magnitude.noise_squares) / finite;
     limits.rms = std::min(limits.rms, OneTermError(input, rms, noise, result->noise.condition));
@@ -318,7 +333,7 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   Rule same = rule;
   same.reduced = 0;
   same.unit = rms > 0 ? rule.unit / rms : 0;
-  result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, few, result->noise, same).rms;
+  result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, few, 1, result->noise, same).rms;
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;

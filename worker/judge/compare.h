@@ -73,6 +73,7 @@ inline constexpr double kMostOfDouble = 0x1p-40;
 inline constexpr double kNoiseFactor = 4;          // candidate's rms error over the reference's own
 inline constexpr double kTailFactor = 8;           // worst element over the allowed rms
 inline constexpr double kRelativeBound = 0x1p-10;  // criterion 3: "off relative to itself"
+inline constexpr double kMoreUncertain = 4;        // times the share of elements that rounding takes so far off
 inline constexpr double kReducedBound = 0.5;       // the same where reduced precision is allowed
 inline constexpr double kMaxStraight = 0x1p17;     // no longer than this is a reduction in one accumulator
 // Beyond some 2^20 terms the limit falls: what leaving out one term in a hundred makes of a sum, of terms that spread
@@ -167,6 +168,7 @@ struct MagnitudeTally {  // first pass, over elements that are finite in the ref
 struct ResponseTally {  // between the passes, where there is `high`: over elements that are finite in all
   std::int64_t jumps = 0;
   double squares = 0, max = 0;  // of those that did not jump
+  std::int64_t uncertain = 0;   // and of these, elements that rounding may take off relative to themselves
   // The reference's own error: elements where it is a jump, and the others' errors.
   std::int64_t own_jumps = 0;
   double noise_squares = 0, noise_max = 0;
@@ -192,9 +194,9 @@ struct ScaledThresholds {
   double block_floor;  // absolute: errors below are nobody's
   double jumps;        // elements that may be beyond the limit because they jump
 };
-// `few`: FewElements of the output.
+// `few`: FewElements of the output; `uncertain`: the share of such elements, 1 where it is not known.
 ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction, double few,
-                               const ReferenceNoise& noise, const Rule& rule);
+                               double uncertain, const ReferenceNoise& noise, const Rule& rule);
 
 // What counts as a jump between `high` and `nudged`, absolute.
 double JumpSize(const MagnitudeTally& magnitude);

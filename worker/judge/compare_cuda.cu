@@ -110,12 +110,12 @@ __global__ void MagnitudePass(Arrays<T> arrays, double bound, double tiny, Magni
 }
 
 template <typename T>
-__global__ void ResponsePass(Arrays<T> arrays, double jump, ResponseTally* partials) {
+__global__ void ResponseKernel(Arrays<T> arrays, ResponsePass pass, ResponseTally* partials) {
   ResponseTally tally;
   arrays.got = nullptr;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < arrays.n; i += step) {
-    TallyResponse(arrays.At(i), arrays.nudged != nullptr, jump, &tally);
+    TallyResponse(arrays.At(i), arrays.nudged != nullptr, pass, &tally);
   }
   Leave(tally, partials);
 }
@@ -176,7 +176,7 @@ Comparison CompareAs(const ComparisonInput& input, const Rule& rule) {
   const MagnitudeTally magnitude = Total(magnitudes, blocks);
   ResponseTally response;
   if (arrays.high != nullptr) {
-    ResponsePass<<<blocks, kThreads>>>(arrays, JumpSize(magnitude), responses.Room(room));
+    ResponseKernel<<<blocks, kThreads>>>(arrays, ResponsesFor(input, rule, magnitude), responses.Room(room));
     Check(cudaGetLastError());
     response = Total(responses, blocks);
   }

@@ -53,12 +53,19 @@ GROVE_ANYWHERE inline void TallyMagnitude(const ComparedElement& element, bool h
   ++tally->finite;
 }
 
+// How responses are looked at: what is a jump, and how many times larger a response makes its element uncertain.
+struct ResponsePass {
+  double jump = 0, uncertain = 0;
+};
+
+ResponsePass ResponsesFor(const ComparisonInput& input, const Rule& rule, const MagnitudeTally& magnitude);
+
 // Only where there is `high`.
-GROVE_ANYWHERE inline void TallyResponse(const ComparedElement& element, bool has_nudged, double jump,
+GROVE_ANYWHERE inline void TallyResponse(const ComparedElement& element, bool has_nudged, const ResponsePass& pass,
                                          ResponseTally* tally) {
   const double error = std::fabs(element.reference - element.high);
   if (!std::isfinite(error)) return;
-  if (error > jump) {
+  if (error > pass.jump) {
     ++tally->own_jumps;
   } else {
     tally->noise_squares += error * error;
@@ -66,11 +73,12 @@ GROVE_ANYWHERE inline void TallyResponse(const ComparedElement& element, bool ha
   }
   const double moved = std::fabs(element.nudged - element.high);
   if (!has_nudged || !std::isfinite(moved)) return;
-  if (moved > jump) {
+  if (moved > pass.jump) {
     ++tally->jumps;
   } else {
     tally->squares += moved * moved;
     tally->max = Larger(tally->max, moved);
+    if (moved * pass.uncertain > std::fabs(element.high)) ++tally->uncertain;
   }
 }
 
@@ -158,6 +166,7 @@ GROVE_ANYWHERE inline void Merge(const ResponseTally& other, ResponseTally* tall
   tally->jumps += other.jumps;
   tally->squares += other.squares;
   tally->max = Larger(tally->max, other.max);
+  tally->uncertain += other.uncertain;
   tally->own_jumps += other.own_jumps;
   tally->noise_squares += other.noise_squares;
   tally->noise_max = Larger(tally->noise_max, other.noise_max);

@@ -318,4 +318,20 @@ bool AllFinite(const std::vector<at::Tensor>& tensors) {
   return true;
 }
 
+std::vector<at::Tensor> Finite(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> finite;
+  for (const at::Tensor& tensor : tensors) finite.push_back(Fractions(tensor) ? at::isfinite(tensor) : at::Tensor());
+  return finite;
+}
+
+bool FiniteThere(const std::vector<at::Tensor>& finite, const std::vector<at::Tensor>& tensors) {
+  if (finite.size() != tensors.size()) return false;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!finite[i].defined()) continue;
+    if (finite[i].sizes() != tensors[i].sizes()) return false;
+    if (finite[i].logical_and(at::isfinite(tensors[i]).logical_not()).any().item<bool>()) return false;
+  }
+  return true;
+}
+
 }  // namespace grove::judge

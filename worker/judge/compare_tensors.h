@@ -40,5 +40,9 @@ Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
 
 // Neither NaN nor infinity in any of them.
 bool AllFinite(const std::vector<at::Tensor>& tensors);
+// Of each tensor with fractions which elements are so; undefined for others.
+std::vector<at::Tensor> Finite(const std::vector<at::Tensor>& tensors);
+// Whether all these elements of `tensors` are. False where there are other tensors.
+bool FiniteThere(const std::vector<at::Tensor>& finite, const std::vector<at::Tensor>& tensors);
 
 }  // namespace grove::judge

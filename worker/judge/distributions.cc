@@ -29,6 +29,7 @@ constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are t
 // Forms of SCALED.
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
               kSmall = kAlone + kMostAlone;
+constexpr double kTurn = 6.283185307179586;  // radians
 constexpr int kMostFactors = 2;  // forms of SPARSE, for the inputs that are a factor
 constexpr double kHeld = 16;     // spacings of the type that must fit into the spread of shifted values
 
@@ -81,13 +82,30 @@ at::Tensor Lean(const at::Tensor& value) {
   return at::where(kept, value, moved);
 }
 
+// Along any dimension, upwards or downwards, where chance hardly makes so many values so.
+bool IsOrdered(const at::Tensor& value) {
+  constexpr double kBits = 12;  // one draw in 4,096
+  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
+    const auto size = static_cast<double>(value.size(dim));
+    const double rows = static_cast<double>(value.numel()) / size;
+    if (size < 2 || rows * std::lgamma(size + 1) / std::log(2.0) < kBits) continue;
+    if (IsSorted(value, dim) || IsSorted(value.neg(), dim)) return true;
+  }
+  return false;
+}
+
 // Of values that are finite; what holds for all rows holds for some of them.
 bool MeansMore(const at::Tensor& value) {
   const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value.to(Wider(value.scalar_type()));
   if (True(real.eq(real.reshape({-1})[0]).all())) return true;
   if (True(real.eq(real.round()).all())) return true;
-  if (value.is_complex() || value.dim() == 0 || value.size(-1) < 2) return false;
-  if (value.size(-1) >= 16 && IsSorted(value, -1)) return true;
+  if (value.is_complex()) {  // turns: numbers of size one
+    constexpr double kRoundings = 8;
+    return True((value.abs() - 1).abs().le(kRoundings * Spacing(value.scalar_type())).all());
+  }
+  if (value.dim() == 0) return false;
+  if (IsOrdered(value)) return true;
+  if (value.size(-1) < 2) return false;
   const at::Tensor wide = value.to(at::kFloat);
   const bool positive = True(value.ge(0).all()), negative = True(value.le(0).all());
   // Elements are rounded each by itself, so that what is left of a sum grows as its root does.
@@ -101,6 +119,24 @@ bool MeansMore(const at::Tensor& value) {
     if (!positive && True(sum.abs().le(squares.sqrt() * (4 * spacing)).all())) return true;  // mean taken off
   }
   return false;
+}
+
+// Whether all matrices are positive definite: what makes them others one by one makes them indefinite.
+bool IsDefinite(const at::Tensor& value) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 22;  // elements
+  const Symmetry symmetry = SymmetryOf(value);
+  if ((symmetry != Symmetry::kSymmetric && symmetry != Symmetry::kHermitian) || value.numel() > kMost) return false;
+  try {
+    const at::Tensor wide = value.to(value.is_complex() ? at::kComplexDouble : at::kDouble);
+    return True(std::get<1>(at::linalg_cholesky_ex(wide)).eq(0).all());
+  } catch (const std::exception&) {  // no memory, or no such function here
+    return false;
+  }
+}
+
+// A D A D of it, by factors of rows.
+at::Tensor Framed(const at::Tensor& value, const at::Tensor& factors) {
+  return value * factors.unsqueeze(-1) * factors.unsqueeze(-2);
 }
 
 // Elements that stay in a sparse input: a few everywhere, more at the end of the rows, and the last of all, for what is
@@ -137,9 +173,29 @@ bool KeepsMeaning(const at::Tensor& value) {
   return MeansMore(value.narrow(0, 0, kRows)) && MeansMore(value);
 }
 
-bool IsSymmetric(const at::Tensor& value) {
-  return value.dim() >= 2 && value.size(-1) > 1 && value.size(-1) == value.size(-2) &&
-         True(value.eq(value.transpose(-1, -2)).all());
+Symmetry SymmetryOf(const at::Tensor& value) {
+  if (value.dim() < 2 || value.size(-1) < 2 || value.size(-1) != value.size(-2)) return Symmetry::kNone;
+  const at::Tensor turned = value.transpose(-1, -2);
+  if (True(value.eq(turned).all())) return Symmetry::kSymmetric;
+  if (value.is_complex() && True(value.eq(turned.conj()).all())) return Symmetry::kHermitian;
+  return True(value.eq(turned.neg()).all()) ? Symmetry::kSkew : Symmetry::kNone;
+}
+
+bool IsSymmetric(const at::Tensor& value) { return SymmetryOf(value) == Symmetry::kSymmetric; }
+
+at::Tensor Mirrored(const at::Tensor& like, const at::Tensor& made) {
+  const at::Tensor above = made.triu(1), below = above.transpose(-1, -2);
+  switch (SymmetryOf(like)) {
+    case Symmetry::kNone:
+      break;
+    case Symmetry::kSymmetric:
+      return made.triu() + below;
+    case Symmetry::kHermitian:
+      return above + below.conj() + at::real(made).to(made.scalar_type()).triu().tril();
+    case Symmetry::kSkew:
+      return above - below;
+  }
+  return made;
 }
 
 // (A row of one value each is no order, but a value that comes again.)
@@ -229,24 +285,37 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !Fractions(leaf.tensor)) continue;
     ++floating;
-    if (KeepsMeaning(given[i].tensor)) continue;
-    const at::ScalarType type = given[i].tensor.scalar_type();
+    // NaN and infinities stay where they are; the others are looked at without them.
+    const at::Tensor finite = at::isfinite(given[i].tensor);
+    const bool all_finite = True(finite.all());
+    const at::Tensor whole =
+        all_finite ? given[i].tensor : at::where(finite, given[i].tensor, at::zeros_like(given[i].tensor));
+    if (KeepsMeaning(whole)) continue;
+    const at::ScalarType type = whole.scalar_type();
     if (lean && type != Wider(type)) continue;  // it has no further bits
-    const at::Tensor value = given[i].tensor.to(Wider(type));
+    const at::Tensor value = whole.to(Wider(type));
     if (const auto earlier = EarlierEqual(given, i)) {
       leaf.tensor = WithStrides((*leaves)[*earlier].tensor, given[i].tensor.strides());
       continue;
     }
     ++changeable;
     if (alone && changeable - 1 != form - kAlone) continue;
+    const bool definite = IsDefinite(value);
+    if (definite && (distribution == Distribution::kShifted || distribution == Distribution::kSparse)) continue;
     at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
     at::Tensor made;
     switch (distribution) {
       case Distribution::kScaled: {
         made = value * ScaleOf(form);
-        const bool positive = !value.is_complex() && (True(value.ge(0).all()) || True(value.le(0).all()));
+        // Complex numbers may be all real, or in one quadrant: they are turned by any angle.
+        const bool turns = value.is_complex(),
+                   positive = turns || True(value.ge(0).all()) || True(value.le(0).all());
         one_sign = one_sign || positive;
-        if (RandomSigns(form) && positive) made = at::where(Uniform(value, generator).lt(0.5), made, -made);
+        if (!RandomSigns(form) || !positive) break;
+        const at::Tensor chance = definite ? Uniform(value.select(-1, 0), generator) : Uniform(value, generator);
+        const at::Tensor signs = turns ? at::polar(at::ones_like(chance), chance * kTurn).to(value.scalar_type())
+                                       : at::where(chance.lt(0.5), at::ones_like(chance), -at::ones_like(chance));
+        made = !definite ? made * signs : turns ? made * signs.unsqueeze(-1) * signs.conj().unsqueeze(-2) : Framed(made, signs);
         break;
       }
       case Distribution::kShifted: {
@@ -276,6 +345,11 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         }
         const double most = type == at::kHalf ? kOutlier : kMostOutlier;
         const double size = form == kFewLess ? kLessScale : few ? std::clamp(reduction, kOutlier, most) : kOutlier;
+        if (definite) {  // the rows and columns of those
+          const at::Tensor rows = chosen.any(-1).to(at::real(value).scalar_type());
+          made = Framed(value, 1 + rows * (std::sqrt(size) - 1));
+          break;
+        }
         made = at::where(chosen, value * size, value);
         break;
       }
@@ -291,12 +365,12 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         zeros.sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) {
       made = at::where(zeros, value, made);
     }
-    if (IsSymmetric(value)) made = made.triu() + made.triu(1).transpose(-1, -2);
-    made = made.to(type);
+    made = Mirrored(value, made).to(type);
     if (!True(at::isfinite(made).all())) {
       result.skipped = "the inputs' type cannot hold such values";
       return result;
     }
+    if (!all_finite) made = at::where(finite, made, given[i].tensor);
     leaf.tensor = WithStrides(made, given[i].tensor.strides());
     ++changed;
   }
@@ -355,10 +429,9 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
     const at::Generator generator = MakeGenerator(leaf.tensor.device(), random->Next() >> 1);
     const at::Tensor up = Uniform(leaf.tensor, generator).lt(0.5);
     const at::Tensor wide = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble);
-    at::Tensor moved = at::where(up, wide * (1 + size), wide * (1 - size));
+    const at::Tensor moved = at::where(up, wide * (1 + size), wide * (1 - size));
     // What is symmetric is assumed to be so by honest programs too.
-    if (IsSymmetric(wide)) moved = moved.triu() + moved.triu(1).transpose(-1, -2);
-    leaf.tensor = WithStrides(moved, leaf.tensor.strides());
+    leaf.tensor = WithStrides(Mirrored(wide, moved), leaf.tensor.strides());
   }
   return nudged;
 }

@@ -51,13 +51,19 @@ struct Transformed {
 // Of the distributions that every problem may have; RARE and INTEGERS ask what its graph says (rare_values.h,
 // other_integers.h). Replaces the floating-point leaves, on their device. What has a meaning beyond its size is kept:
 // whole numbers (labels, masks), values that are all alike, probabilities that add up to one, rows of norm one or of
-// mean zero, sorted values, infinities; zeros that are many (a triangle) stay zero, a symmetric matrix stays symmetric,
-// equal inputs stay equal; strides are kept, too. `reduction`: length of the problem's longest reduction.
+// mean zero, values sorted along any dimension, complex numbers of size one; infinities and NaN stay in their places,
+// zeros that are many (a triangle) stay zero, a symmetric matrix (Hermitian, skew) stays symmetric, a positive definite
+// one definite, equal inputs stay equal; strides are kept, too. `reduction`: length of the problem's longest reduction.
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random, std::vector<Leaf>* leaves);
 
 // Whether the values mean something that values beside them would not: see above.
 bool KeepsMeaning(const at::Tensor& value);
-bool IsSymmetric(const at::Tensor& value);  // over the last two dimensions
+// Over the last two dimensions: A, its conjugate, or -A is its own transpose.
+enum class Symmetry { kNone, kSymmetric, kHermitian, kSkew };
+Symmetry SymmetryOf(const at::Tensor& value);
+bool IsSymmetric(const at::Tensor& value);  // kSymmetric
+// `made` with the symmetry of `like`, by what is above the diagonal.
+at::Tensor Mirrored(const at::Tensor& like, const at::Tensor& made);
 // Along a dimension of two or more, upwards: most of the rows do rise.
 bool IsSorted(const at::Tensor& value, std::int64_t dim);
 // The first leaf before this one that holds the very same values: what is equal stays so.

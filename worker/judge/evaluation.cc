@@ -265,11 +265,14 @@ class Evaluator {
     if (settings_.python_candidate || (opponent_ != nullptr && settings_.rival_python)) return;
     std::int64_t bytes = 0;
     for (const auto& [name, tensor] : reference_.Parameters()) bytes += static_cast<std::int64_t>(tensor.nbytes());
-    if (bytes == 0 || bytes > kMostVaried || !reference_.VaryParameters(SecretSeed())) return;
+    if (bytes == 0 || bytes > kMostVaried) return;
+    const std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
+    const std::vector<at::Tensor> as_built = Finite(OutputsOf(leaves));
+    if (!reference_.VaryParameters(SecretSeed())) return;
     varied_.reference = &reference_;
-    // Not where they make no sense: a root of what is negative now.
+    // Not where they make no sense: a root of what is negative now. (Some outputs have infinities by nature.)
     try {
-      if (AllFinite(OutputsOf(reference_.Draw(SecretSeed())))) return;
+      if (FiniteThere(as_built, OutputsOf(leaves))) return;
     } catch (const ProblemError&) {
     }
     varied_.Restore();

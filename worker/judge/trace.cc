@@ -348,7 +348,7 @@ class GraphReader {
     }
     // Solvers and decompositions sum over rows and columns of a matrix.
     for (const char* part :
-         {"einsum", "attention", "cdist", "::bilinear", "inverse", "cholesky", "matrix_power", "matrix_exp",
+         {"einsum", "attention", "cdist", "pdist", "::bilinear", "inverse", "cholesky", "matrix_power", "matrix_exp",
           "chain_matmul", "multi_dot", "cosine_similarity", "pairwise_distance", "stft"}) {
       if (has(part)) return Longest(shapes);
     }
@@ -373,7 +373,7 @@ class GraphReader {
     if (has("batch_norm") && shapes[0].size() > 1) {
       return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][1]), 1);
     }
-    if (has("sum") || has("mean") || has("norm") || has("var") || has("std") || has("pool") || has("prod") ||
+    if (has("sum") || has("mean") || has("norm") || has("::dist") || has("var") || has("std") || has("pool") || has("prod") ||
         has("loss") || has("trace") || has("embedding_bag") || has("kl_div") || has("cross_entropy")) {
       double smallest = Elements(shapes[0]);
       for (const Value* output : node->outputs()) {
@@ -381,7 +381,8 @@ class GraphReader {
       }
       return Elements(shapes[0]) / smallest;
     }
-    if (has("scatter_add") || has("scatter_reduce") || has("index_add") || has("col2im")) {
+    if (has("scatter_add") || has("scatter_reduce") || has("index_add") || has("index_reduce") || has("index_put") ||
+        has("col2im")) {
       // As many as meet in one place, which is several times the mean.
       constexpr double kUneven = 4;
       double most = 1;

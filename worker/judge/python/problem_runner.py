@@ -127,11 +127,22 @@ class Runner:
         if not (isinstance(self.module.Model, type) and issubclass(self.module.Model, torch.nn.Module)):
             raise ProblemFailure(f"{label}: Model is not a torch.nn.Module", "")
         self.model = self._guard("Model(*get_init_inputs())", build)
-        # Contiguous, so that a flat view of each is what a native kernel gets.
+        self._guard("looking at its parameters", self._settle)
+
+    def _settle(self):
+        """Makes the model's tensors contiguous, so that a flat view of each is what a native kernel gets, and keeps them."""
         with torch.no_grad():
-            for tensor in list(self.model.parameters()) + list(self.model.buffers()):
-                if not tensor.is_contiguous():
-                    tensor.data = tensor.data.contiguous()
+            for kind, tensors in (("parameter", self.model.named_parameters()), ("buffer", self.model.named_buffers())):
+                for name, tensor in tensors:
+                    refused = None
+                    if torch.nn.parameter.is_lazy(tensor):
+                        refused = "has no shape before the first call (a lazy module); give the module its sizes"
+                    elif tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
+                        refused = "is sparse, quantised or without data, which candidates cannot be given; make it a dense tensor"
+                    if refused:
+                        raise ProblemFailure(f"{self.label}: {kind} {name!r} {refused}", "")
+                    if not tensor.is_contiguous():
+                        tensor.data = tensor.data.contiguous()
         self.initial_state = {
             k: v.detach().clone() for k, v in self.model.state_dict().items() if isinstance(v, torch.Tensor)}
 
@@ -179,31 +190,49 @@ class Runner:
         return [v for v in self.model.state_dict(keep_vars=True).values() if isinstance(v, torch.Tensor)]
 
     def vary(self, seed):
-        """Trainable parameters as training might have left them; state() has them, too. False: there are none.
+        """Parameters as training might have left them; state() has them, too. False: there are none.
 
         Where all elements are alike (the ones and zeros of a normalisation) a tenth of a normal draw is added, in units
         of the value or of 1; else each element is multiplied by 1 + a tenth of one, so that zeros stay zeros. Running
-        statistics that normalisations read: the mean plus a tenth of a draw, the variance times e to such a one.
+        statistics that normalisations read: the mean plus a tenth of a draw, the variance times e to such a one. What is
+        frozen, and buffers of other modules that candidates are given, alike: but for whole numbers that differ, which are
+        codes or a mask, and buffers whose elements differ, which are a table; where all are alike and positive they stay so.
         """
-        trainable = [p for p in self.model.parameters()
-                     if p.requires_grad and p.numel() > 0 and (p.is_floating_point() or p.is_complex())]
-        running = [m for m in self.model.modules() if isinstance(m, torch.nn.modules.batchnorm._NormBase)
-                   and not m.training and m.running_mean is not None]
-        if not trainable and not running:
+        given = self.model.state_dict(keep_vars=True)
+        norms = [m for m in self.model.modules() if isinstance(m, torch.nn.modules.batchnorm._NormBase)]
+        running = [m for m in norms if not m.training and m.running_mean is not None]
+        of_norms = {id(buffer) for m in norms for buffer in m.buffers(recurse=False)}
+
+        def alike(value):
+            return bool((value == value.reshape(-1)[0]).all())
+
+        def may_vary(value):
+            if value.numel() == 0 or not (value.is_floating_point() or value.is_complex()) or id(value) in of_norms:
+                return False
+            if isinstance(value, torch.nn.Parameter):
+                return value.requires_grad or alike(value) or value.is_complex() or not bool((value == value.round()).all())
+            return value.numel() > 1 and alike(value) and not value.is_complex() and bool(torch.isfinite(value).all())
+
+        varied = [value for value in {id(value): value for value in given.values() if isinstance(value, torch.Tensor)}.values()
+                  if may_vary(value)]
+        if not varied and not running:
             return False
         if self.built_state is None:
             self.built_state = {name: value.clone() for name, value in self.initial_state.items()}
         generator = torch.Generator(device=self.device)
         generator.manual_seed(seed)
         with torch.no_grad():
-            for parameter in trainable:
-                wide = torch.float64 if parameter.dtype in (torch.float64, torch.complex128) else torch.float32
-                noise = 0.1 * torch.randn(parameter.shape, generator=generator, device=self.device, dtype=wide)
-                first = parameter.reshape(-1)[0]
-                if bool((parameter == first).all()):
-                    parameter.copy_(parameter + noise * max(float(first.abs()), 1.0))
+            self.restore()
+            for value in varied:
+                wide = torch.float64 if value.dtype in (torch.float64, torch.complex128) else torch.float32
+                noise = 0.1 * torch.randn(value.shape, generator=generator, device=self.device, dtype=wide)
+                first = value.reshape(-1)[0]
+                if not alike(value):
+                    value.copy_(value * (1 + noise))
+                elif isinstance(value, torch.nn.Parameter) or not bool(first > 0):
+                    value.copy_(value + noise * max(float(first.abs()), 1.0))
                 else:
-                    parameter.copy_(parameter * (1 + noise))
+                    value.copy_(value * noise.exp())
             for norm in running:
                 shape = norm.running_mean.shape
                 norm.running_mean.add_(0.1 * torch.randn(shape, generator=generator, device=self.device))
