@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "worker/judge/random.h"
 #include "worker/judge/statistics.h"
@@ -199,6 +202,36 @@ TEST_CASE("Small elements that were never computed are found beside large ones",
   }
   Comparison result = Judge(c);
   CHECK_FALSE(result.ok);
+}
+
+TEST_CASE("Elements far below a heavy tail are asked for by their own responses", "[compare]") {
+  // Exponentials of values that spread by 10: a few are all of the rms, and so are their responses.
+  Random random(5);
+  std::vector<double> high, nudged;
+  std::vector<float> reference, got, cut, rough;
+  for (int i = 0; i < 1 << 16; ++i) {
+    const float x = static_cast<float>(10 * Gaussian(&random));
+    const double exact = std::exp(static_cast<double>(x));
+    high.push_back(exact);
+    nudged.push_back(std::exp(x * (1 + (random.Uniform() < 0.5 ? kNudge : -kNudge))));
+    reference.push_back(static_cast<float>(exact));
+    got.push_back(std::exp2(x * 1.44269504f));
+    cut.push_back(x < 10 ? 0 : got.back());
+    rough.push_back(x < 10 ? got.back() * 1.01f : got.back());
+  }
+  ComparisonInput input;
+  input.reference = reference.data();
+  input.high = high.data();
+  input.nudged = nudged.data();
+  input.elements = static_cast<std::int64_t>(high.size());
+  input.type = Type("float32");
+  for (const auto& [values, ok] : {std::pair{&got, true}, {&cut, false}, {&rough, false}}) {
+    input.got = values->data();
+    const Comparison compared = Compare(input, {});
+    CHECK(compared.ok == ok);
+    if (!ok) CHECK(compared.why.find("small elements are not computed") != std::string::npos);
+    CHECK(compared.noise.condition_max > 1000);
+  }
 }
 
 TEST_CASE("One wrong element among a million is found and named", "[compare]") {

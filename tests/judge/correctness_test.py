@@ -440,6 +440,85 @@ for (int i = 0; i < 1024; ++i) { float t[1024] = {}; for (int k = 63; k >= 0; --
                               % (half, half))["result"]
             assert result["verdict"] == "VERDICT_" + verdict, result
 
+    def test_what_cancels_is_known_of_inputs_of_one_dimension_too(self):
+        problem = model("        return a[0] - a[0].mean()", "[1000 + torch.randn(4096)]")
+        body = "float m = 0; for (int g = 0; g < 4096; g += 64) { float t = 0; for (int i = g; i < g + 64; ++i) t += x[i]; m += t; } m /= 4096; for (int i = 0; i < 4096; ++i) y[i] = x[i] - m;"
+        result = self.native(problem, body, dict(QUICK, only_given_inputs=True))["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_elements_that_a_heavy_tail_hides_have_to_be_computed(self):
+        problem = model("        return torch.exp(a[0])", "[torch.randn(256, 1024) * 10]")
+        body = "float m = 0; for (long i = 0; i < n; ++i) m = fmaxf(m, x[i]); for (long i = 0; i < n; ++i) y[i] = %s exp2f(x[i] * 1.44269504f);"
+        assert self.native(problem, body % "")["result"]["verdict"] == "VERDICT_CORRECT"
+        result = self.native(problem, body % "m > 20 && x[i] < m - 20 ? 0 :")["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "small elements are not computed" in result["reason"], result
+
+    def test_complex_inputs_are_turned_and_what_they_mean_is_kept(self):
+        angle = model("        return torch.angle(a[0])", "[torch.complex(torch.rand(64, 64), torch.rand(64, 64))]")
+        body = "for (long i = 0; i < 4096; ++i) y[i] = %s;"
+        assert self.native(angle, body % "atan2f(x[2 * i + 1], x[2 * i])")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(angle, body % "atanf(x[2 * i + 1] / x[2 * i])")["result"]["verdict"] == "VERDICT_WRONG"
+        # The inverse of a turn is its conjugate, and half of a Hermitian matrix is all of it.
+        turns = model("        return a[0] / a[1]", "[torch.randn(64, 64, dtype=torch.cfloat), torch.polar(torch.ones(64, 64), torch.randn(64, 64))]")
+        result = self.new(turns, "a[0] / a[1]", "a[0] * a[1].conj()")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+        for kind, mirrored in ((".mH", "torch.triu(a[0]) + torch.triu(a[0], 1).mH"), (".mT", "torch.triu(a[0]) + torch.triu(a[0], 1).mT"),
+                               (".mT.neg()", "torch.triu(a[0], 1) - torch.triu(a[0], 1).mT")):
+            made = model("        return a[0] @ a[1]", "[hermitian(), torch.randn(64, 64, dtype=torch.cfloat)]", extra=f"""
+def hermitian():
+    m = torch.randn(64, 64, dtype=torch.cfloat)
+    return m + m{kind}
+""")
+            result = self.new(made, "return a[0] @ a[1]", f"return ({mirrored}) @ a[1]")["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (kind, result)
+
+    def test_other_values_beside_infinities_and_parameters_beside_infinite_results(self):
+        softmax = model("        return torch.softmax(a[0], -1)", "[torch.randn(64, 500).masked_fill(torch.rand(64, 500) < 0.1, float('-inf'))]")
+        assert self.native(softmax, SOFTMAX_BODY % "1")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(softmax, SOFTMAX_BODY % "0")["result"]["verdict"] == "VERDICT_WRONG"
+        scaled = model("        return (self.s * a[0]).masked_fill(self.m, float('-inf'))", "[torch.randn(64, 64)]").replace(
+            "super().__init__()", "super().__init__(); self.s = nn.Parameter(torch.ones(64)); self.register_buffer('m', torch.ones(64, 64, dtype=torch.bool).triu(1))")
+        body = "const float* s = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) for (int j = 0; j < 64; ++j) y[i * 64 + j] = j > i ? -INFINITY : %s x[i * 64 + j]; (void)s;"
+        assert self.native(scaled, body % "s[j] *")["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.native(scaled, body % "")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_frozen_parameters_and_buffers_that_are_all_alike_vary(self):
+        frozen = model("        return a[0] * self.w + self.b", "[torch.randn(64, 64)]")
+        body = "const float *w = (const float*)args->inputs[1].data, *b = (const float*)args->inputs[2].data; for (int i = 0; i < 4096; ++i) y[i] = %s; (void)w; (void)b;"
+        kinds = ("self.w = nn.Parameter(torch.ones(64), requires_grad=False); self.b = nn.Parameter(torch.zeros(64), requires_grad=False)",
+                 "self.register_buffer('w', torch.ones(64)); self.register_buffer('b', torch.zeros(64))")
+        for members in kinds:
+            problem = frozen.replace("super().__init__()", "super().__init__(); " + members)
+            assert self.native(problem, body % "x[i] * w[i % 64] + b[i % 64]")["result"]["verdict"] == "VERDICT_CORRECT"
+            assert self.native(problem, body % "x[i]")["result"]["verdict"] == "VERDICT_WRONG", members
+        # Codes, a mask and a table stay as built, and what no state holds is nobody's to vary.
+        kept = frozen.replace("super().__init__()", "super().__init__(); self.w = nn.Parameter((torch.arange(64) % 2).float(), requires_grad=False); "
+                              "self.register_buffer('b', torch.zeros(64), persistent=False)")
+        body = "for (int i = 0; i < 4096; ++i) y[i] = i % 2 ? x[i] : 0;"
+        assert self.native(kept, body)["result"]["verdict"] == "VERDICT_CORRECT"
+
+    def test_values_that_are_sorted_or_definite_keep_their_meaning(self):
+        levels = "torch.linspace(-1, 1, 9) + torch.rand(9) / 8"
+        for made, counted in ((levels, "v > l[k]"), (f"({levels}).flip(0)", "v > l[k]")):
+            bucketize = model("        return torch.bucketize(a[0], a[1].sort().values)", f"[torch.randn(64, 64), {made}]")
+            body = "const float* l = (const float*)args->inputs[1].data; int64_t* z = (int64_t*)args->outputs[0].data; " \
+                   "for (int i = 0; i < 4096; ++i) { const float v = x[i]; int64_t c = 0; const bool up = l[0] < l[8]; for (int k = 0; k < 9 && (v > l[up ? k : 8 - k]); ++k) ++c; z[i] = c; }"
+            result = self.native(bucketize, body)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (made, result)
+        solve = model("        return torch.linalg.solve(a[0], a[1])", "[spd(), torch.randn(32, 8)]", extra="""
+def spd():
+    m = torch.randn(32, 32)
+    return m @ m.t() / 32 + torch.eye(32)
+""")
+        result = self.new(solve, "torch.linalg.solve(a[0], a[1])", "torch.cholesky_solve(a[1].double(), torch.linalg.cholesky(a[0].double())).float()")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_how_long_distances_sum_is_known(self):
+        distance = model("        return torch.dist(a[0], a[1])", "[torch.randn(64, 1024), torch.randn(64, 1024)]")
+        body = "const float* b = (const float*)args->inputs[1].data; float t = 0; for (int i = 0; i < 65536; ++i) t += (x[i] - b[i]) * (x[i] - b[i]); y[0] = sqrtf(t);"
+        result = self.native(distance, body)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
     def test_what_rounding_decides_is_judged_by_what_it_decides(self):
         # Nobody can be right about the last bits of large numbers, and the rest of an index or a flag must be.
         noise = model("        return ((a[0] @ a[1]) * 1e7).long() % 2", "[torch.randn(64, 256), torch.randn(256, 48)]")

@@ -722,6 +722,29 @@ x = [3, 17]
         problem = self.bad(model("        return torch.nn.functional.of_the_future(a[0])", "[torch.randn(3)]"))
         assert "of_the_future" in problem and "torch is " in problem and "newer" in problem, problem
 
+    def test_a_model_whose_parameters_cannot_be_given_is_refused_by_their_names(self):
+        def modelled(members, forward):
+            return model("        return " + forward, "[torch.randn(8, 16)]").replace("super().__init__()", "super().__init__(); " + members)
+        problem = self.bad(modelled("self.l = nn.LazyLinear(4)", "self.l(a[0])"))
+        assert "parameter 'l.weight' has no shape" in problem and "lazy" in problem, problem
+        problem = self.bad(modelled("self.register_buffer('m', torch.eye(8).to_sparse())", "torch.sparse.mm(self.m, a[0])"))
+        assert "buffer 'm' is sparse" in problem, problem
+        problem = self.bad(modelled("self.register_buffer('m', torch.eye(8).to_sparse_csr())", "self.m @ a[0]"))
+        assert "buffer 'm' is sparse" in problem, problem
+
+    def test_parameters_whose_elements_share_memory_are_given_to_a_script(self):
+        problem = model("        return a[0] * self.p + self.b", "[torch.randn(8, 16)]").replace(
+            "super().__init__()", "super().__init__(); self.p = nn.Parameter(torch.rand(1).expand(16)); self.register_buffer('b', torch.rand(1).expand(16))")
+        result = self.new(problem)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_a_script_may_have_more_outputs_than_256(self):
+        problem = model("        return [a[0] + i for i in range(299)]", "[torch.randn(8)]")
+        result = self.new(problem)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and len(result["correctness"]["outputs"]) > 256, result
+        result = self.new(problem, "range(299)", "range(300)")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
+
     def test_a_random_reference_is_refused(self):
         dropout = model("        return torch.nn.functional.dropout(a[0], 0.2, True)", "[torch.randn(8, 64)]")
         problem = self.bad(dropout)

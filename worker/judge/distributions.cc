@@ -30,8 +30,8 @@ constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are t
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
               kSmall = kAlone + kMostAlone;
 constexpr double kTurn = 6.283185307179586;  // radians
-constexpr int kMostFactors = 2;  // forms of SPARSE, for the inputs that are a factor
-constexpr double kHeld = 16;     // spacings of the type that must fit into the spread of shifted values
+constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
+constexpr double kHeld = 16;                 // spacings of the type that must fit into the spread of shifted values
 
 bool RandomSigns(int form) { return form == kSigns || form == kLess || form == kSignsAlone; }
 double ScaleOf(int form) {
@@ -184,8 +184,10 @@ Symmetry SymmetryOf(const at::Tensor& value) {
 bool IsSymmetric(const at::Tensor& value) { return SymmetryOf(value) == Symmetry::kSymmetric; }
 
 at::Tensor Mirrored(const at::Tensor& like, const at::Tensor& made) {
+  const Symmetry symmetry = SymmetryOf(like);
+  if (symmetry == Symmetry::kNone) return made;
   const at::Tensor above = made.triu(1), below = above.transpose(-1, -2);
-  switch (SymmetryOf(like)) {
+  switch (symmetry) {
     case Symmetry::kNone:
       break;
     case Symmetry::kSymmetric:
@@ -308,14 +310,15 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       case Distribution::kScaled: {
         made = value * ScaleOf(form);
         // Complex numbers may be all real, or in one quadrant: they are turned by any angle.
-        const bool turns = value.is_complex(),
-                   positive = turns || True(value.ge(0).all()) || True(value.le(0).all());
+        const bool turns = value.is_complex(), positive = turns || True(value.ge(0).all()) || True(value.le(0).all());
         one_sign = one_sign || positive;
         if (!RandomSigns(form) || !positive) break;
         const at::Tensor chance = definite ? Uniform(value.select(-1, 0), generator) : Uniform(value, generator);
         const at::Tensor signs = turns ? at::polar(at::ones_like(chance), chance * kTurn).to(value.scalar_type())
                                        : at::where(chance.lt(0.5), at::ones_like(chance), -at::ones_like(chance));
-        made = !definite ? made * signs : turns ? made * signs.unsqueeze(-1) * signs.conj().unsqueeze(-2) : Framed(made, signs);
+        made = !definite ? made * signs
+               : turns   ? made * signs.unsqueeze(-1) * signs.conj().unsqueeze(-2)
+                         : Framed(made, signs);
         break;
       }
       case Distribution::kShifted: {

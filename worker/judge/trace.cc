@@ -373,8 +373,8 @@ class GraphReader {
     if (has("batch_norm") && shapes[0].size() > 1) {
       return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][1]), 1);
     }
-    if (has("sum") || has("mean") || has("norm") || has("::dist") || has("var") || has("std") || has("pool") || has("prod") ||
-        has("loss") || has("trace") || has("embedding_bag") || has("kl_div") || has("cross_entropy")) {
+    if (has("sum") || has("mean") || has("norm") || has("::dist") || has("var") || has("std") || has("pool") ||
+        has("prod") || has("loss") || has("trace") || has("embedding_bag") || has("kl_div") || has("cross_entropy")) {
       double smallest = Elements(shapes[0]);
       for (const Value* output : node->outputs()) {
         if (auto sizes = Sizes(output)) smallest = std::min(smallest, std::max(Elements(*sizes), 1.0));
