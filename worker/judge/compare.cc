@@ -255,7 +255,8 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   // elements are far larger than all others, and so are their errors, that is no measure for these: no more are than
   // what a well-conditioned result has, and some more than their own responses say.
   const double spread = 2 * worst / limits.relative_bound,
-               plain = 2 * kTailFactor * std::max(constants.rounding + work, rule.reduced) / limits.relative_bound;
+               plain = 2 * kTailFactor * std::max(constants.rounding + work, rule.reduced) *
+                       (smaller ? rule.unit / output_rms : 1) / limits.relative_bound;
   limits.outliers =
       std::min(1.0, outliers + limits.jumps + 0.01 + std::min(spread, plain + kMoreUncertain * uncertain));
   return limits;
