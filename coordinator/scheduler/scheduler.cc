@@ -374,10 +374,10 @@ void Scheduler::Finish(const std::string& work, const std::string& worker) {
 Loss Scheduler::Fail(const std::string& worker, const v1::Lease& lease, const std::string& reason, absl::Duration now) {
   Entry& entry = works_.at(lease.work());
   const std::vector<std::string>& before = entry.work.reasons;
-  // What has failed so before fails by itself, and others are not to wait for its worker.
-  const bool by_itself = std::find(before.begin(), before.end(), reason) != before.end();
+  // What has failed so before, where nothing else has, fails by itself, and others are not to wait for its worker.
+  const bool again = std::find(before.begin(), before.end(), reason) != before.end();
   auto it = workers_.find(worker);
-  if (it != workers_.end() && !by_itself) {
+  if (it != workers_.end() && !(again && it->second.failures <= 1)) {
     ++it->second.failures;
     it->second.not_before = now + Pause(it->second.failures);
   }

@@ -129,7 +129,7 @@ class Scheduler {
   // A verdict came: the work leaves the scheduler.
   void Finish(const std::string& work, const std::string& worker);
   // No verdict came. `lease` must hold. The worker waits before it gets more, ever longer until one of its works ends
-  // in a verdict; not for work that has failed with these words before.
+  // in a verdict; not for the one work there that fails, with these words as before.
   Loss Fail(const std::string& worker, const v1::Lease& lease, const std::string& reason, absl::Duration now);
   // Everything of this job leaves; the leases held are for the caller to revoke.
   std::vector<Held> RemoveJob(const std::string& job);

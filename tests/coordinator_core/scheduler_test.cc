@@ -234,6 +234,18 @@ TEST_CASE("One broken worker does not use up the attempts of a whole queue", "[s
   CHECK(failures <= 8);  // 0.5 + 1 + 2 + 4 + 8 + 16 + 30 s
 }
 
+TEST_CASE("Nor those of a short one", "[scheduler]") {
+  Scheduler scheduler{Options()};
+  scheduler.Connect(1, Hello("broken", 1), kT0);
+  for (int i = 0; i < 5; ++i) scheduler.Add(Item(absl::StrCat("a/k", i)), kT0);
+  for (absl::Duration now = kT0; now < kT0 + absl::Seconds(60); now += absl::Milliseconds(100)) {
+    scheduler.Heartbeat(1, Beat({}), now);
+    for (const Grant& grant : scheduler.Match(now)) {
+      CHECK(!scheduler.Fail(grant.worker, LeaseOf(grant.work, grant.attempt), "no driver", now).given_up);
+    }
+  }
+}
+
 TEST_CASE("Work that fails by itself does not keep its worker from others", "[scheduler]") {
   Scheduler scheduler{Options()};
   scheduler.Connect(1, Hello("w", 1), kT0);

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "worker/judge/random.h"

@@ -513,6 +513,29 @@ def spd():
         result = self.new(solve, "torch.linalg.solve(a[0], a[1])", "torch.cholesky_solve(a[1].double(), torch.linalg.cholesky(a[0].double())).float()")["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
 
+    def test_logarithms_of_probabilities_may_be_those_of_zero(self):
+        chain = model("        return torch.logsumexp(a[0] + a[1], -1)", "[logs(64, 32), logs(1, 32)[0]]", extra="""
+def logs(rows, columns):
+    p = torch.rand(rows, columns).masked_fill(torch.rand(rows, columns) < 0.2, 0)
+    p[:, 0] += 0.1
+    return (p / p.sum(-1, keepdim=True)).log()
+""")
+        body = "const float* b = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) { float t = 0; for (int j = 0; j < 32; ++j) t += expf(x[i * 32 + j]) * expf(b[j]); y[i] = logf(t); }"
+        result = self.native(chain, body)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
+    def test_a_unitary_matrix_has_its_inverse_at_hand(self):
+        for made, turned in (("torch.linalg.qr(torch.randn(48, 48, dtype=torch.cfloat))[0]", ".conj().t()"), ("spd().to(torch.cfloat)", None)):
+            problem = model("        return torch.linalg.solve(a[0], a[1])", f"[{made}, torch.randn(48, 8, dtype=torch.cfloat)]", extra="""
+def spd():
+    m = torch.randn(48, 48)
+    return m @ m.t() / 48 + torch.eye(48)
+""")
+            new = f"a[0]{turned} @ a[1]" if turned else \
+                  "torch.cholesky_solve(a[1].to(torch.cdouble), torch.linalg.cholesky(a[0].to(torch.cdouble))).to(torch.cfloat)"
+            result = self.new(problem, "torch.linalg.solve(a[0], a[1])", new)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (made, result)
+
     def test_how_long_distances_sum_is_known(self):
         distance = model("        return torch.dist(a[0], a[1])", "[torch.randn(64, 1024), torch.randn(64, 1024)]")
         body = "const float* b = (const float*)args->inputs[1].data; float t = 0; for (int i = 0; i < 65536; ++i) t += (x[i] - b[i]) * (x[i] - b[i]); y[0] = sqrtf(t);"

@@ -738,6 +738,14 @@ x = [3, 17]
         result = self.new(problem)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
 
+    def test_parameters_lie_as_a_script_has_laid_them(self):
+        problem = model("        return self.c(a[0])", "[torch.randn(2, 4, 8, 8)]").replace(
+            "super().__init__()", "super().__init__(); self.c = nn.Conv2d(4, 8, 3)")
+        source = problem.replace("Model(", "ModelNew(").replace("self.c = nn.Conv2d(4, 8, 3)", "self.c = nn.Conv2d(4, 8, 3).to(memory_format=torch.channels_last); self.register_buffer('s', torch.eye(4).to_sparse(), persistent=False)")
+        source = source.replace("        return self.c", "        assert not self.c.weight.is_contiguous() and self.s.is_sparse\n        return self.c")
+        result = self.judge(problem)[0].evaluate(source=source, options=QUICK)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
     def test_a_script_may_have_more_outputs_than_256(self):
         problem = model("        return [a[0] + i for i in range(299)]", "[torch.randn(8)]")
         result = self.new(problem)["result"]

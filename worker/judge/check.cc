@@ -26,6 +26,7 @@ constexpr double kForeignDraws = 2;  // of a distribution, each with an evaluati
 // Hundreds of timed draws hold some whose values an honest program of another kind bears worse than the reference does,
 // in ways that no nudge of the inputs shows (the inverse of a matrix near rank one, by cofactors). One in kSeldom, and
 // one more, may be off by kBeyond times as much as any other; no time is gained in so few calls.
+constexpr double kMostForMarks = 2;  // seconds of an evaluation in float64
 constexpr std::size_t kSeldom = 100;
 constexpr double kBeyond = 8;
 
@@ -318,7 +319,10 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
       leaves = std::move(moved->leaves);
       current_->how = moved->how;
     } else {
-      expected = Compute(leaves, first || problem_.double_seconds < 0.5, first || HasExact(*slot));
+      // (One that is to be looked at for marks of lower precision needs it.)
+      const bool high = first || problem_.double_seconds < 0.5 ||
+                        (trial == marked && problem_.double_seconds < kMostForMarks && LooksForMarks(leaves));
+      expected = Compute(leaves, high, first || HasExact(*slot));
       slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
     }
     others_.Saw(expected);

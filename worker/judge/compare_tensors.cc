@@ -324,12 +324,12 @@ std::vector<at::Tensor> Finite(const std::vector<at::Tensor>& tensors) {
   return finite;
 }
 
-bool FiniteThere(const std::vector<at::Tensor>& finite, const std::vector<at::Tensor>& tensors) {
+bool FiniteThere(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& finite) {
   if (finite.size() != tensors.size()) return false;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!finite[i].defined()) continue;
     if (finite[i].sizes() != tensors[i].sizes()) return false;
-    if (finite[i].logical_and(at::isfinite(tensors[i]).logical_not()).any().item<bool>()) return false;
+    if (at::isfinite(tensors[i]).logical_and(finite[i].logical_not()).any().item<bool>()) return false;
   }
   return true;
 }

@@ -42,7 +42,7 @@ Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
 bool AllFinite(const std::vector<at::Tensor>& tensors);
 // Of each tensor with fractions which elements are so; undefined for others.
 std::vector<at::Tensor> Finite(const std::vector<at::Tensor>& tensors);
-// Whether all these elements of `tensors` are. False where there are other tensors.
-bool FiniteThere(const std::vector<at::Tensor>& finite, const std::vector<at::Tensor>& tensors);
+// Whether all elements of `tensors` that are so are so in `finite`. False where there are other tensors.
+bool FiniteThere(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& finite);
 
 }  // namespace grove::judge

@@ -82,6 +82,15 @@ at::Tensor Lean(const at::Tensor& value) {
   return at::where(kept, value, moved);
 }
 
+// A few elements of each dimension, from the first on, but for `whole`: what holds for all holds for these.
+at::Tensor FewOf(at::Tensor value, std::int64_t whole) {
+  constexpr std::int64_t kFew = 8;
+  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
+    if (dim != whole) value = value.narrow(dim, 0, std::min(value.size(dim), kFew));
+  }
+  return value;
+}
+
 // Along any dimension, upwards or downwards, where chance hardly makes so many values so.
 bool IsOrdered(const at::Tensor& value) {
   constexpr double kBits = 12;  // one draw in 4,096
@@ -89,7 +98,23 @@ bool IsOrdered(const at::Tensor& value) {
     const auto size = static_cast<double>(value.size(dim));
     const double rows = static_cast<double>(value.numel()) / size;
     if (size < 2 || rows * std::lgamma(size + 1) / std::log(2.0) < kBits) continue;
-    if (IsSorted(value, dim) || IsSorted(value.neg(), dim)) return true;
+    const at::Tensor few = FewOf(value, dim);
+    const auto never_falls = [dim](const at::Tensor& of) {
+      const std::int64_t rest = of.size(dim) - 1;
+      return True(of.narrow(dim, 1, rest).ge(of.narrow(dim, 0, rest)).all());
+    };
+    if (never_falls(few) && IsSorted(value, dim)) return true;
+    if (never_falls(few.flip(dim)) && IsSorted(value.flip(dim), dim)) return true;
+  }
+  return false;
+}
+
+// Of probabilities, over the last dimension or the second: minus infinity is that of one that is zero.
+bool AreLogarithms(const at::Tensor& value) {
+  if (value.dim() == 0 || value.size(-1) < 2 || !True(value.le(0).all())) return false;
+  const at::Tensor wide = value.to(at::kFloat);
+  for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
+    if (True(wide.logsumexp(dim).abs().le(1e-2).all())) return true;
   }
   return false;
 }
@@ -99,21 +124,27 @@ bool MeansMore(const at::Tensor& value) {
   const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value.to(Wider(value.scalar_type()));
   if (True(real.eq(real.reshape({-1})[0]).all())) return true;
   if (True(real.eq(real.round()).all())) return true;
-  if (value.is_complex()) {  // turns: numbers of size one
+  if (value.is_complex()) {
     constexpr double kRoundings = 8;
-    return True((value.abs() - 1).abs().le(kRoundings * Spacing(value.scalar_type())).all());
+    const double off = kRoundings * Spacing(value.scalar_type());
+    const at::Tensor sizes = value.abs();
+    if (True((sizes - 1).abs().le(off).all())) return true;  // turns
+    for (std::int64_t dim = 0; dim < value.dim(); ++dim) {   // directions, unitary matrices
+      if (True((sizes.square().sum(dim) - 1).abs().le(std::max(off, 1e-5)).all())) return true;
+    }
+    return false;
   }
   if (value.dim() == 0) return false;
   if (IsOrdered(value)) return true;
   if (value.size(-1) < 2) return false;
   const at::Tensor wide = value.to(at::kFloat);
-  const bool positive = True(value.ge(0).all()), negative = True(value.le(0).all());
+  if (AreLogarithms(value)) return true;
+  const bool positive = True(value.ge(0).all());
   // Elements are rounded each by itself, so that what is left of a sum grows as its root does.
   const double spacing = Spacing(value.scalar_type());
   for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
     const at::Tensor sum = wide.sum(dim), squares = wide.square().sum(dim);
-    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;            // probabilities
-    if (negative && True(wide.logsumexp(dim).abs().le(1e-2).all())) return true;  // their logarithms
+    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;  // probabilities
     const double off = std::max(8 * spacing / std::sqrt(static_cast<double>(wide.size(dim))), 1e-5);
     if (True((squares - 1).abs().le(off).all())) return true;                                // directions
     if (!positive && True(sum.abs().le(squares.sqrt() * (4 * spacing)).all())) return true;  // mean taken off
@@ -121,11 +152,15 @@ bool MeansMore(const at::Tensor& value) {
   return false;
 }
 
+// Also of a complex type.
+bool IsReal(const at::Tensor& value) { return !value.is_complex() || True(at::imag(value).eq(0).all()); }
+
 // Whether all matrices are positive definite: what makes them others one by one makes them indefinite.
 bool IsDefinite(const at::Tensor& value) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 22;  // elements
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // elements
   const Symmetry symmetry = SymmetryOf(value);
-  if ((symmetry != Symmetry::kSymmetric && symmetry != Symmetry::kHermitian) || value.numel() > kMost) return false;
+  const bool hermitian = symmetry == Symmetry::kHermitian || (symmetry == Symmetry::kSymmetric && IsReal(value));
+  if (!hermitian || value.numel() > kMost) return false;
   try {
     const at::Tensor wide = value.to(value.is_complex() ? at::kComplexDouble : at::kDouble);
     return True(std::get<1>(at::linalg_cholesky_ex(wide)).eq(0).all());
@@ -164,6 +199,13 @@ at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed) {
   return generator;
 }
 
+bool KeepsMeaningWhereFinite(const at::Tensor& value) {
+  if (value.numel() == 0) return true;
+  const at::Tensor finite = at::isfinite(value);
+  if (True(finite.all())) return KeepsMeaning(value);
+  return (!value.is_complex() && AreLogarithms(value)) || KeepsMeaning(at::where(finite, value, at::zeros_like(value)));
+}
+
 bool KeepsMeaning(const at::Tensor& value) {
   if (value.numel() == 0) return true;
   const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value;
@@ -175,10 +217,19 @@ bool KeepsMeaning(const at::Tensor& value) {
 
 Symmetry SymmetryOf(const at::Tensor& value) {
   if (value.dim() < 2 || value.size(-1) < 2 || value.size(-1) != value.size(-2)) return Symmetry::kNone;
-  const at::Tensor turned = value.transpose(-1, -2);
-  if (True(value.eq(turned).all())) return Symmetry::kSymmetric;
-  if (value.is_complex() && True(value.eq(turned.conj()).all())) return Symmetry::kHermitian;
-  return True(value.eq(turned.neg()).all()) ? Symmetry::kSkew : Symmetry::kNone;
+  const auto is = [](Symmetry kind, const at::Tensor& of) {
+    const at::Tensor turned = of.transpose(-1, -2);
+    return True(of.eq(kind == Symmetry::kSkew        ? turned.neg()
+                      : kind == Symmetry::kHermitian ? turned.conj()
+                                                     : turned)
+                    .all());
+  };
+  const at::Tensor few = FewOf(value, /*whole=*/-1);
+  for (const Symmetry kind : {Symmetry::kSymmetric, Symmetry::kHermitian, Symmetry::kSkew}) {
+    if (kind == Symmetry::kHermitian && !value.is_complex()) continue;
+    if (is(kind, few) && is(kind, value)) return kind;
+  }
+  return Symmetry::kNone;
 }
 
 bool IsSymmetric(const at::Tensor& value) { return SymmetryOf(value) == Symmetry::kSymmetric; }
@@ -287,12 +338,12 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !Fractions(leaf.tensor)) continue;
     ++floating;
-    // NaN and infinities stay where they are; the others are looked at without them.
+    if (KeepsMeaningWhereFinite(given[i].tensor)) continue;
+    // NaN and infinities stay where they are.
     const at::Tensor finite = at::isfinite(given[i].tensor);
     const bool all_finite = True(finite.all());
     const at::Tensor whole =
         all_finite ? given[i].tensor : at::where(finite, given[i].tensor, at::zeros_like(given[i].tensor));
-    if (KeepsMeaning(whole)) continue;
     const at::ScalarType type = whole.scalar_type();
     if (lean && type != Wider(type)) continue;  // it has no further bits
     const at::Tensor value = whole.to(Wider(type));
@@ -309,8 +360,10 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     switch (distribution) {
       case Distribution::kScaled: {
         made = value * ScaleOf(form);
-        // Complex numbers may be all real, or in one quadrant: they are turned by any angle.
-        const bool turns = value.is_complex(), positive = turns || True(value.ge(0).all()) || True(value.le(0).all());
+        // Complex numbers may be all real, or in one quadrant: they are turned by any angle. (Not a matrix that is both
+        // symmetric and Hermitian, which it is no more then.)
+        const bool turns = value.is_complex() && !(IsSymmetric(value) && IsReal(value)),
+                   positive = value.is_complex() || True(value.ge(0).all()) || True(value.le(0).all());
         one_sign = one_sign || positive;
         if (!RandomSigns(form) || !positive) break;
         const at::Tensor chance = definite ? Uniform(value.select(-1, 0), generator) : Uniform(value, generator);
@@ -340,20 +393,17 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         // much as the many.
         const bool few = form != 0;
         if (few && value.numel() < kLarge) continue;
-        at::Tensor chosen = few ? at::zeros(value.sizes(), value.options().dtype(at::kBool))
-                                : Uniform(value, generator).lt(kOutlierShare);
+        const at::Tensor places = definite ? value.select(-1, 0) : value;  // its rows, with their columns
+        at::Tensor chosen = few ? at::zeros(places.sizes(), value.options().dtype(at::kBool))
+                                : Uniform(places, generator).lt(kOutlierShare);
         const at::Tensor flat = chosen.view({-1});
         for (int one = 0; one < (few ? kHiddenElements : 1); ++one) {
           flat[static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(flat.numel())))].fill_(true);
         }
         const double most = type == at::kHalf ? kOutlier : kMostOutlier;
         const double size = form == kFewLess ? kLessScale : few ? std::clamp(reduction, kOutlier, most) : kOutlier;
-        if (definite) {  // the rows and columns of those
-          const at::Tensor rows = chosen.any(-1).to(at::real(value).scalar_type());
-          made = Framed(value, 1 + rows * (std::sqrt(size) - 1));
-          break;
-        }
-        made = at::where(chosen, value * size, value);
+        made = definite ? Framed(value, 1 + chosen.to(at::real(value).scalar_type()) * (std::sqrt(size) - 1))
+                        : at::where(chosen, value * size, value);
         break;
       }
       case Distribution::kGiven:

@@ -56,12 +56,14 @@ struct Transformed {
 // one definite, equal inputs stay equal; strides are kept, too. `reduction`: length of the problem's longest reduction.
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random, std::vector<Leaf>* leaves);
 
-// Whether the values mean something that values beside them would not: see above.
+// Whether the values mean something that values beside them would not: see above. Infinities and NaN do.
 bool KeepsMeaning(const at::Tensor& value);
+// The same of the other values among such.
+bool KeepsMeaningWhereFinite(const at::Tensor& value);
 // Over the last two dimensions: A, its conjugate, or -A is its own transpose.
 enum class Symmetry { kNone, kSymmetric, kHermitian, kSkew };
 Symmetry SymmetryOf(const at::Tensor& value);
-bool IsSymmetric(const at::Tensor& value);  // kSymmetric
+bool IsSymmetric(const at::Tensor& value);  // kSymmetric: real-valued complex ones are
 // `made` with the symmetry of `like`, by what is above the diagonal.
 at::Tensor Mirrored(const at::Tensor& like, const at::Tensor& made);
 // Along a dimension of two or more, upwards: most of the rows do rise.

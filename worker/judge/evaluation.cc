@@ -266,13 +266,18 @@ class Evaluator {
     std::int64_t bytes = 0;
     for (const auto& [name, tensor] : reference_.Parameters()) bytes += static_cast<std::int64_t>(tensor.nbytes());
     if (bytes == 0 || bytes > kMostVaried) return;
-    const std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
-    const std::vector<at::Tensor> as_built = Finite(OutputsOf(leaves));
-    if (!reference_.VaryParameters(SecretSeed())) return;
+    const std::uint64_t seed = SecretSeed();
+    if (!reference_.VaryParameters(seed)) return;
     varied_.reference = &reference_;
     // Not where they make no sense: a root of what is negative now. (Some outputs have infinities by nature.)
     try {
-      if (FiniteThere(as_built, OutputsOf(leaves))) return;
+      const std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
+      const std::vector<at::Tensor> outputs = OutputsOf(leaves);
+      if (AllFinite(outputs)) return;
+      const std::vector<at::Tensor> finite = Finite(outputs);
+      varied_.Restore();
+      if (FiniteThere(OutputsOf(leaves), finite) && reference_.VaryParameters(seed)) varied_.reference = &reference_;
+      return;
     } catch (const ProblemError&) {
     }
     varied_.Restore();

@@ -48,7 +48,7 @@ bool Lies::Crowded(double call) {
   values_.Refill(sets);
   const GivenSteps given = steps->Run(sets, Waiting::kLooking);
   // Who does not do as it is asked has no excuse by it.
-  return given.seconds.size() == sets.size() && given.MayHaveStarved();
+  return given.seconds.size() == sets.size() && given.starved.value_or(0) > GivenSteps::kStarved;
 }
 
 std::optional<Lie> Lies::InClaims(double asking) {

@@ -35,11 +35,7 @@ at::Tensor Alike(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // NaN and infinities stay what they are times a factor.
-bool MayVary(const at::Tensor& value) {
-  if (!Fractions(value)) return false;
-  const at::Tensor finite = at::isfinite(value);
-  return !KeepsMeaning(finite.all().item<bool>() ? value : at::where(finite, value, at::zeros_like(value)));
-}
+bool MayVary(const at::Tensor& value) { return Fractions(value) && !KeepsMeaningWhereFinite(value); }
 
 bool LookedAt(const Leaf& leaf) { return !leaf.scalar && leaf.tensor.numel() > 0; }
 
@@ -79,7 +75,8 @@ Manners LearnManners(Reference& reference, const std::vector<Leaf>& leaves) {
       const at::Tensor &a = one[i].tensor, &b = two[i].tensor;
       same[i] = Alike(a, b);
       manner.varied = MayVary(a) && MayVary(b);
-      manner.symmetric = manner.varied && IsSymmetric(a) && IsSymmetric(b);
+      const Symmetry symmetry = manner.varied ? SymmetryOf(a) : Symmetry::kNone;
+      manner.symmetric = symmetry != Symmetry::kNone && SymmetryOf(b) == symmetry;
     }
   }
   for (int other = 2; other < kSeeds; ++other) {

@@ -29,7 +29,7 @@ Transformed KeepOneTerm(std::size_t input, double reduction, Random* random, std
   if (input >= leaves->size()) return result;
   Leaf& leaf = (*leaves)[input];
   if (leaf.scalar || !leaf.tensor.is_floating_point() || leaf.tensor.dim() == 0 || KeepsMeaning(leaf.tensor) ||
-      IsSymmetric(leaf.tensor)) {
+      SymmetryOf(leaf.tensor) != Symmetry::kNone) {
     return result;
   }
   for (std::size_t i = 0; i < leaves->size(); ++i) {

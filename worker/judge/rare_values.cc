@@ -102,7 +102,9 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   bool infinite = false, changed = false;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const at::Tensor& value = given[i].tensor;
-    if (given[i].scalar || !Fractions(value) || KeepsMeaning(value) || IsSymmetric(value)) continue;
+    if (given[i].scalar || !Fractions(value) || KeepsMeaning(value) || SymmetryOf(value) != Symmetry::kNone) {
+      continue;
+    }
     at::Tensor& leaf = (*leaves)[i].tensor;
     if (const auto earlier = EarlierEqual(given, i)) {
       leaf = WithStrides((*leaves)[*earlier].tensor, value.strides());

@@ -20,7 +20,7 @@ struct InSteps {
   std::size_t calls;         // of its timed runs
   double each;               // what one of these takes
   double reference_seconds;  // of a call
-  double left_by_sampling;   // of run_wall_seconds: what is left at least when the last pair begins
+  double left_by_sampling;   // of run_wall_seconds: what only its own runs can have used up since, if it is used up
   bool cuda;
 };
 

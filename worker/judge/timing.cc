@@ -326,7 +326,7 @@ void Timing::Run() {
   Lies lies(ops_, settings_, candidate_, values_, timed_, runs_, reckoning_);
   if (const auto lie = lies.InClaims(asking)) Cheated(*lie);
   if (const auto lie = lies.InAsking(asking)) Cheated(*lie);
-  const auto in_steps = [this](CandidateSide& side, Check& check, std::size_t calls, double each) {
+  const auto in_steps = [this](CandidateSide& side, Check& check, std::size_t calls, double each, double left) {
     return BeyondInSteps({.candidate = side,
                           .check = check,
                           .values = values_,
@@ -335,13 +335,13 @@ void Timing::Run() {
                           .calls = calls,
                           .each = each,
                           .reference_seconds = problem_.reference_seconds,
-                          .left_by_sampling = kLeft * settings_.run_wall,
+                          .left_by_sampling = left,
                           .cuda = ops_.cuda()});
   };
   bool no_time_for_steps = false;
   if (!runs_.runs.empty()) {
     const double each = (Median(runs_.runs) + Median(runs_.runs_late) - asking) / static_cast<double>(runs_.calls);
-    const Beyond beyond = in_steps(candidate_, check_, runs_.calls, each);
+    const Beyond beyond = in_steps(candidate_, check_, runs_.calls, each, kLeft * settings_.run_wall);
     runs_.apart = std::max(lies.apart(), beyond.seconds);
     no_time_for_steps = beyond.no_time;
   }
@@ -350,7 +350,8 @@ void Timing::Run() {
     entry.Guarded([&] {
       const double each = (Median(entry.other) + Median(entry.other_late) - reckoning_.EmptyOf(entry)) /
                           static_cast<double>(entry.calls);
-      const Beyond beyond = in_steps(*entry.rival, *entry.rival_check, entry.calls, each);
+      // (Time passes for it while the candidate is asked, too.)
+      const Beyond beyond = in_steps(*entry.rival, *entry.rival_check, entry.calls, each, /*left=*/0);
       entry.apart = beyond.seconds;
       no_time_for_steps = no_time_for_steps || beyond.no_time;
     });
