@@ -499,7 +499,7 @@ def hermitian():
 
     def test_values_that_are_sorted_or_definite_keep_their_meaning(self):
         levels = "torch.linspace(-1, 1, 9) + torch.rand(9) / 8"
-        for made, counted in ((levels, "v > l[k]"), (f"({levels}).flip(0)", "v > l[k]")):
+        for made in (levels, f"({levels}).flip(0)"):
             bucketize = model("        return torch.bucketize(a[0], a[1].sort().values)", f"[torch.randn(64, 64), {made}]")
             body = "const float* l = (const float*)args->inputs[1].data; int64_t* z = (int64_t*)args->outputs[0].data; " \
                    "for (int i = 0; i < 4096; ++i) { const float v = x[i]; int64_t c = 0; const bool up = l[0] < l[8]; for (int k = 0; k < 9 && (v > l[up ? k : 8 - k]); ++k) ++c; z[i] = c; }"

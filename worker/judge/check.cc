@@ -26,9 +26,11 @@ constexpr double kForeignDraws = 2;  // of a distribution, each with an evaluati
 // Hundreds of timed draws hold some whose values an honest program of another kind bears worse than the reference does,
 // in ways that no nudge of the inputs shows (the inverse of a matrix near rank one, by cofactors). One in kSeldom, and
 // one more, may be off by kBeyond times as much as any other; no time is gained in so few calls.
-constexpr double kMostForMarks = 2;  // seconds of an evaluation in float64
 constexpr std::size_t kSeldom = 100;
 constexpr double kBeyond = 8;
+
+// Seconds of an evaluation in float64: the draw that is looked at for marks of lower precision has one up to this.
+constexpr double kMostForMarks = 2;
 
 }  // namespace
 

@@ -238,17 +238,9 @@ at::Tensor Mirrored(const at::Tensor& like, const at::Tensor& made) {
   const Symmetry symmetry = SymmetryOf(like);
   if (symmetry == Symmetry::kNone) return made;
   const at::Tensor above = made.triu(1), below = above.transpose(-1, -2);
-  switch (symmetry) {
-    case Symmetry::kNone:
-      break;
-    case Symmetry::kSymmetric:
-      return made.triu() + below;
-    case Symmetry::kHermitian:
-      return above + below.conj() + at::real(made).to(made.scalar_type()).triu().tril();
-    case Symmetry::kSkew:
-      return above - below;
-  }
-  return made;
+  if (symmetry == Symmetry::kSkew) return above - below;
+  if (symmetry == Symmetry::kSymmetric) return made.triu() + below;
+  return above + below.conj() + at::real(made).to(made.scalar_type()).triu().tril();
 }
 
 // (A row of one value each is no order, but a value that comes again.)
