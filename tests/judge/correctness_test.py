@@ -1119,6 +1119,25 @@ def eight_bits(w):
         assert self.native(gradient, body % "t[i]")["result"]["verdict"] == "VERDICT_CORRECT"
         assert self.native(gradient, body % "t[i] + 1")["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_positions_behind_arithmetic_are_those_of_keys_that_are_right(self):
+        near = model("        return torch.cdist(a[0], a[1]).argmin(dim=1)", "near()", extra="""
+def near():
+    centers = torch.randn(32, 64) * 4
+    return [centers[torch.randint(0, 32, (256,))] + torch.randn(256, 64) * 0.5, centers]
+""")
+        given = "return torch.cdist(a[0], a[1]).argmin(dim=1)"
+        taken = "return torch.topk(torch.sigmoid(a[0] @ a[1]), 4)"
+        products = "return ((b * b).sum(1) - 2 * a @ b.T).argmin(dim=1)"
+        best = model("        return torch.topk(torch.sigmoid(a[0] @ a[1]), 4)", "[torch.randn(64, 96), torch.randn(96, 300)]")
+        halves = "s = a[:, :40] @ b[:40] + a[:, 40:] @ b[40:]; v, i = torch.sigmoid(s).sort(dim=1, descending=True); return (v[:, :4].contiguous(), i[:, :4]%s.contiguous())"
+        for problem, old, right, wrong in ((near, given, products, "return torch.cdist(a[:, :18].contiguous(), b[:, :18].contiguous()).argmin(dim=1)"),
+                                      (best, taken, halves % "", halves % "[:, :1].expand(-1, 4)")):
+            for new, verdict in ((right, "VERDICT_CORRECT"), (wrong, "VERDICT_WRONG")):
+                result = self.new(problem, old, "a, b = a; " + new)["result"]
+                assert result["verdict"] == verdict, (new, result)
+        outcomes = self.outcomes(self.new(near)["result"])
+        assert sum(outcomes[d].get("passed", 0) for d in ("SCALED", "SPARSE", "OUTLIERS")) >= 3, outcomes
+
     def test_no_rounding_excuses_what_is_selected_or_compared_of_the_inputs_as_they_are(self):
         first = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 512; ++i) { o[i] = 0; for (int j = 1; j < %d; ++j) "
                  "if (x[i * 1000 + j] > x[i * 1000 + o[i]]) o[i] = j; }")

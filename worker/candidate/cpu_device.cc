@@ -60,6 +60,7 @@ class CpuDevice : public Device {
     return "";
   }
   void EndPractice() override { practice_ = {}; }
+  void Register(void*, std::size_t) override {}
   std::string StepIn(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return "";

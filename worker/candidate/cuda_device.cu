@@ -151,6 +151,9 @@ class CudaDevice : public Device {
     cudaFree(practice_);
     practice_ = nullptr;
   }
+  void Register(void* memory, std::size_t bytes) override {
+    if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess) cudaGetLastError();
+  }
   std::string StepIn(void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0) return "";
     // They are there before the call, as in timed runs: a kernel on another stream waits for nothing.

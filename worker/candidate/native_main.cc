@@ -169,6 +169,7 @@ class Program {
     }
     void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fds[0].get(), 0);
     if (at == MAP_FAILED) throw Failure{"open", "exception", "mapping the memory for steps failed"};
+    device_->Register(at, bytes);
     steps_.at = static_cast<char*>(at);
   }
 

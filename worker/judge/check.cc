@@ -110,11 +110,12 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, s
       ReferenceNoise noise = noise_[i];
       const auto ties = ties_.find({slot->shape_set, i});
       if (given && ties != ties_.end()) noise.ties = ties->second;
-      const Rule rule = rules_.Of(i);
+      const std::optional<double> keys = expected.ByKeys(i);
+      const Rule rule = keys ? rules_.OfKeys(*keys) : rules_.Of(i);
       ComparedTensors measured = Measured(problem_, i, got[i], expected, noise, jumps[i]);
-      const Comparison compared =
-          failure.empty() ? excuses_.Compare({i, leaves, slot->shape_set}, std::move(measured), rule, &turns_to_excuse)
-                          : CompareTensors(measured, rule);
+      const Comparison compared = failure.empty() ? excuses_.Compare({i, leaves, slot->shape_set, keys.has_value()},
+                                                                     std::move(measured), rule, &turns_to_excuse)
+                                                  : CompareTensors(measured, rule);
       if (given && !expected.wide.empty()) ties_[{slot->shape_set, i}] = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};
       if (compared.undecided && compared.mismatched > 0) {

@@ -16,16 +16,6 @@
 namespace grove::judge {
 namespace {
 
-// One operation that chose places along a dimension.
-struct Choice {
-  at::Tensor keys, places;
-  std::int64_t dim = -1;
-  bool stable = false;   // the order among equal keys is part of what was asked for
-  bool ordered = false;  // each place once
-  bool running = false;  // no place behind the own one
-  bool largest = false;  // of those that order
-};
-
 // Which of equal keys is chosen.
 struct Order {
   std::int64_t turn = 0;     // so many behind the first (before the last), in a circle
@@ -41,10 +31,10 @@ struct Watched : at::ObserverContext {
   Choice choice;
 };
 
-// argmax, argmin, max and min give the first, as torch documents it, and are not among them.
 constexpr const char* kOrdered[] = {"aten::sort", "aten::argsort", "aten::topk"};
 constexpr const char* kSingle[] = {"aten::median", "aten::nanmedian", "aten::mode", "aten::kthvalue"};
 constexpr const char* kRunning[] = {"aten::cummax", "aten::cummin"};
+constexpr const char* kFirst[] = {"aten::argmax", "aten::argmin", "aten::max", "aten::min"};
 
 template <std::size_t size>
 bool Among(const char* name, const char* const (&names)[size]) {
@@ -56,10 +46,10 @@ bool Among(const char* name, const char* const (&names)[size]) {
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   const char* name = function.name();
-  const bool ordered = Among(name, kOrdered), running = Among(name, kRunning);
-  if ((choices == nullptr && order == nullptr) || ordering || (!ordered && !running && !Among(name, kSingle))) {
-    return nullptr;
-  }
+  if ((choices == nullptr && order == nullptr) || ordering) return nullptr;
+  const bool ordered = Among(name, kOrdered), running = Among(name, kRunning), first = Among(name, kFirst);
+  if (!ordered && !running && !first && !Among(name, kSingle)) return nullptr;
+  if (first && choices == nullptr) return nullptr;  // there is no other order
   const auto schema = function.operator_schema();
   const auto inputs = function.inputs();
   if (!schema || inputs.empty() || inputs.size() > schema->arguments().size() || !inputs[0].isTensor()) return nullptr;
@@ -67,18 +57,23 @@ std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   Choice& choice = watched->choice;
   choice.ordered = ordered;
   choice.running = running;
-  bool along = false;
+  choice.first = first;
+  choice.often = std::strcmp(name, "aten::mode") == 0;
+  bool along = false, all = false;
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const std::string& argument = schema->arguments()[i].name();
     if (argument == "dim" && inputs[i].isInt()) {
       choice.dim = inputs[i].toInt();
       along = true;
     }
+    all = all || (argument == "dim" && inputs[i].isNone());
     if (argument == "stable" && inputs[i].isBool()) choice.stable = inputs[i].toBool();
     if ((argument == "largest" || argument == "descending") && inputs[i].isBool()) choice.largest = inputs[i].toBool();
   }
   // A copy: the program may go on to write there.
-  if (along && inputs[0].toTensor().dim() > 0) choice.keys = inputs[0].toTensor().detach().clone();
+  const at::Tensor& keys = inputs[0].toTensor();
+  if (along && keys.dim() > 0) choice.keys = keys.detach().clone();
+  if (all) choice.keys = keys.detach().reshape({-1}).clone();  // argmax of all
   return watched;
 }
 
@@ -135,8 +130,8 @@ at::Tensor OneUpTo(const Choice& choice, std::int64_t dim) {
 // Writes another choice to what the operation gave.
 void Reorder(const Choice& choice) {
   constexpr std::int64_t kMostKeys = std::int64_t{1} << 26;
-  if (choice.stable || choice.places.numel() == 0 || choice.keys.numel() > kMostKeys) return;
-  const std::int64_t dim = choice.dim < 0 ? choice.dim + choice.keys.dim() : choice.dim;
+  if (choice.stable || choice.first || choice.places.numel() == 0 || choice.keys.numel() > kMostKeys) return;
+  const std::int64_t dim = choice.Dim();
   if (choice.ordered) {
     choice.places.copy_(InOrder(choice, dim).narrow(dim, 0, choice.places.size(dim)));
   } else {
@@ -170,43 +165,6 @@ struct Watching {
   Set<Order*> set_order;
   Observed<Begin, End> observed;
 };
-
-// Whether the output is what this operation gave, or its beginning, and not something that was made of it. What it gave
-// is still held, so that nothing else is at its address; a program's output was made row-major.
-bool Is(const at::Tensor& output, const Choice& choice) {
-  const at::Tensor& places = choice.places;
-  if (output.scalar_type() != at::kLong || output.dim() != places.dim()) return false;
-  if (output.data_ptr() == places.data_ptr() && places.is_contiguous()) return output.sizes() == places.sizes();
-  if (!choice.ordered) return output.sizes() == places.sizes() && output.equal(places);
-  const std::int64_t dim = choice.dim < 0 ? choice.dim + places.dim() : choice.dim;
-  if (output.size(dim) > places.size(dim)) return false;
-  const at::Tensor beginning = places.narrow(dim, 0, output.size(dim));
-  return output.sizes() == beginning.sizes() && output.equal(beginning);
-}
-
-// `places` and `got` with the dimension that was chosen along.
-at::Tensor AsGood(const Choice& choice, at::Tensor places, at::Tensor got) {
-  const std::int64_t dim = choice.dim < 0 ? choice.dim + choice.keys.dim() : choice.dim;
-  const bool gone = places.dim() + 1 == choice.keys.dim();
-  if (gone) {
-    places = places.unsqueeze(dim);
-    got = got.unsqueeze(dim);
-  }
-  if (places.dim() != choice.keys.dim()) return {};
-  const std::int64_t size = choice.keys.size(dim);
-  at::Tensor good = got.ge(0).logical_and(got.lt(size));
-  const at::Tensor inside = got.clamp(0, size - 1);
-  good.logical_and_(Same(choice.keys.gather(dim, inside), choice.keys.gather(dim, places)));
-  if (choice.ordered && got.size(dim) > 1) {
-    const at::Tensor order = std::get<0>(inside.sort(dim));
-    const at::Tensor twice = order.narrow(dim, 1, got.size(dim) - 1).eq(order.narrow(dim, 0, got.size(dim) - 1));
-    good = good.logical_and(twice.any(dim, /*keepdim=*/true).logical_not());
-  }
-  if (choice.running) {
-    good.logical_and_(got.le(Along(got, dim)));
-  }
-  return gone ? good.squeeze(dim) : good;
-}
 
 // What the elements and their squares add up to over each dimension, in all choices that were tried: the least and the
 // most, and how large these sums are.
@@ -251,6 +209,40 @@ class InCommon {
 
 }  // namespace
 
+// What the operation gave is still held, so that nothing else is at its address; a program's output was made row-major.
+bool Is(const at::Tensor& output, const Choice& choice) {
+  const at::Tensor& places = choice.places;
+  if (output.scalar_type() != at::kLong || output.dim() != places.dim()) return false;
+  if (output.data_ptr() == places.data_ptr() && places.is_contiguous()) return output.sizes() == places.sizes();
+  if (!choice.ordered) return output.sizes() == places.sizes() && output.equal(places);
+  const std::int64_t dim = choice.dim < 0 ? choice.dim + places.dim() : choice.dim;
+  if (output.size(dim) > places.size(dim)) return false;
+  const at::Tensor beginning = places.narrow(dim, 0, output.size(dim));
+  return output.sizes() == beginning.sizes() && output.equal(beginning);
+}
+
+at::Tensor Misplaced(const Choice& choice, const at::Tensor& output) {
+  const std::int64_t dim = choice.Dim(), size = choice.keys.size(dim);
+  const at::Tensor got = choice.Along(output);
+  at::Tensor misplaced = got.lt(0).logical_or(got.ge(size));
+  if (choice.ordered && got.size(dim) > 1) {
+    const at::Tensor order = std::get<0>(got.sort(dim));
+    const at::Tensor twice = order.narrow(dim, 1, got.size(dim) - 1).eq(order.narrow(dim, 0, got.size(dim) - 1));
+    misplaced = misplaced.logical_or(twice.any(dim, /*keepdim=*/true));
+  }
+  if (choice.running) misplaced = misplaced.logical_or(got.gt(Along(got, dim)));
+  return choice.Alone(misplaced);
+}
+
+Chosen ChosenBy(Reference& reference, const std::vector<Leaf>& leaves, Mode mode) {
+  Chosen chosen;
+  const Watching watching(&chosen.choices);
+  const auto call = reference.Prepare(leaves, mode);
+  call->Run();
+  chosen.outputs = call->Outputs();
+  return chosen;
+}
+
 struct Choosing::Impl {
   explicit Impl(bool last) { order.last = last; }
   Order order;
@@ -263,23 +255,25 @@ Choosing::Choosing(Reached::Order order) {
 Choosing::~Choosing() = default;
 bool Choosing::had_choice() const { return impl_ != nullptr && impl_->order.largest > 1; }
 
+at::Tensor KeysAt(const Choice& choice, const at::Tensor& places) {
+  const std::int64_t dim = choice.Dim();
+  return choice.Alone(choice.keys.gather(dim, choice.Along(places).clamp(0, choice.keys.size(dim) - 1)));
+}
+
+at::Tensor AsGood(const Choice& choice, const at::Tensor& places, const at::Tensor& got) {
+  return Same(KeysAt(choice, got), KeysAt(choice, places)).logical_and(Misplaced(choice, got).logical_not());
+}
+
 at::Tensor WithEqualChoices(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                             const at::Tensor& got, bool* is_places) {
   *is_places = false;
   if (got.scalar_type() != at::kLong || got.numel() == 0) return {};
-  std::vector<Choice> seen;
-  std::vector<at::Tensor> outputs;
-  {
-    const Watching watching(&seen);
-    const auto call = reference.Prepare(leaves, Mode::kEager);
-    call->Run();
-    outputs = call->Outputs();
-  }
-  if (output >= outputs.size() || outputs[output].sizes() != got.sizes()) return {};
-  const at::Tensor& places = outputs[output];
+  const Chosen seen = ChosenBy(reference, leaves, Mode::kEager);
+  if (output >= seen.outputs.size() || seen.outputs[output].sizes() != got.sizes()) return {};
+  const at::Tensor& places = seen.outputs[output];
   at::Tensor good;
-  for (const Choice& choice : seen) {
-    if (!Is(places, choice)) continue;
+  for (const Choice& choice : seen.choices) {
+    if (choice.first || !Is(places, choice)) continue;
     *is_places = true;
     if (choice.stable) return {};
     if (!good.defined()) good = AsGood(choice, places, got);

@@ -19,6 +19,7 @@ struct Source {
   std::size_t output;
   const std::vector<Leaf>& leaves;
   std::size_t shape_set;
+  bool by_keys = false;  // of positions nothing is asked but the keys that stand there (by_keys.h)
 };
 
 class Excuses {
@@ -45,6 +46,8 @@ class Excuses {
   // no nudge, far larger than the work's rounding, brings where the candidate has them. A number alone would be leave
   // to leave out as many, wherever most of the work is.
   void AskForJumps(const Source& of, const ComparedTensors& tensors, const Rule& rule, Comparison* compared);
+  // By the keys that stand at these positions alone; UNMEASURABLE (a Verdict) where there is no memory for it now.
+  Comparison ByKeys(const Source& of, const at::Tensor& got, const Rule& rule);
   // Where the reference's choice among equal keys is one of many, or rounding of what is made of whole numbers takes
   // elements to where the candidate has them, what is found of the others.
   Comparison OtherwiseAsGood(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule);

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "worker/judge/choices.h"
@@ -35,6 +36,12 @@ struct Expected {
   bool numbers_alone = false;
   std::vector<bool> left_out;  // outputs of which these values say nothing; empty where they say something of all
   bool LeftOut(std::size_t output) const { return output < left_out.size() && left_out[output]; }
+  // Of positions that these values leave to rounding, or to equal keys, and that are judged by their keys (by_keys.h):
+  // the keys' rms on the problem's own values. Nothing of others, empty where there are none.
+  std::vector<std::optional<double>> by_keys;
+  std::optional<double> ByKeys(std::size_t output) const {
+    return output < by_keys.size() ? by_keys[output] : std::nullopt;
+  }
 };
 
 // What output `i` is compared by. `got` may be undefined; `noise`: of other draws; `jumps`: Expected::jumps of it, or

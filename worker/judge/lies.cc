@@ -6,19 +6,15 @@
 #include <numeric>
 
 #include "worker/judge/claims.h"
+#include "worker/judge/single_calls.h"
 #include "worker/judge/statistics.h"
 #include "worker/judge/verdict.h"
 
 namespace grove::judge {
 namespace {
 
-// A call by itself may take twice what a call in a run of so many and more does, for there what the host does for one
-// is done while the device works on another, and of what asking costs a share, and a moment: processes and clocks that
-// have rested, code and weights in no cache.
-constexpr double kMoreAlone = 2, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
-constexpr std::size_t kFewCalls = 3;
-constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // at single calls; more where the machine is in the way
-constexpr double kMostEcho = 50e-3;                // seconds that the judge's own thread works for
+constexpr int kAttemptsUnsure = 6;   // at single calls, where the machine is in the way
+constexpr double kMostEcho = 50e-3;  // seconds that the judge's own thread works for
 
 // (With the evidence: who may be a liar gets no second attempt by itself.)
 [[noreturn]] void Unsure(const std::string& evidence, const std::vector<double>& waits) {
@@ -64,7 +60,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
   const double claimed = Median(runs_.claims) / calls, span = Quantile(spans, 0.1), missing = Quantile(hidden, 0.1);
   const double slack = 2 * asking + 200e-6;
   const double each = (Median(runs_.runs) + Median(runs_.runs_late) - asking) / calls;
-  const double most_alone = kMoreAlone * each + kDearerAlone * asking + kDearerAloneOnce;
+  const double most_alone = MostAlone(runs_.calls, each, asking);
   char text[300];
   if (span > 0 && missing > 0.25 * span + slack / calls) {
     std::snprintf(text, sizeof text,
@@ -83,17 +79,18 @@ std::optional<Lie> Lies::InClaims(double asking) {
   }
   bool honest = false, unsure = false;
   std::vector<double> waits;
-  for (int attempt = 0; attempt < (unsure ? kAttemptsUnsure : kAttempts); ++attempt) {
+  for (int attempt = 0; attempt < (unsure ? kAttemptsUnsure : kSingleAttempts); ++attempt) {
     std::vector<double> singles, walls;
     waits.clear();
-    for (int i = 0; i < 9 && (i < 3 || i * (span + values_.draw_seconds()) < settings_.max_time); ++i) {
+    for (int i = 0;
+         i < kSingleCalls && (i < kLeastSingleCalls || i * (span + values_.draw_seconds()) < settings_.max_time); ++i) {
       TimeWithWait(timed_.Pick(1), &waits);
       walls.push_back(candidate_.reply().wall - asking);
       singles.push_back(candidate_.reply().claims[0]);
     }
     const double wall = *std::min_element(walls.begin(), walls.end()), single = Quantile(singles, 0.1);
     // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one.
-    const bool apart = ops_.cuda() && runs_.calls >= kFewCalls && wall > most_alone;
+    const bool apart = ops_.cuda() && wall > most_alone;
     apart_ = apart && (attempt == 0 || apart_ > 0) ? Median(walls) - each : 0;
     const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits);
     const bool clear = contradiction == Contradiction::kNone;

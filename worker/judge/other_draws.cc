@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "worker/judge/by_keys.h"
 #include "worker/judge/choices.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversions.h"
@@ -51,6 +52,12 @@ Rule Rules::Of(std::size_t output) const {
   Rule one = rule;
   if (output < units.size()) one.unit = units[output];
   if (output < one_term.size()) one.one_term = one_term[output];
+  return one;
+}
+
+Rule Rules::OfKeys(double given) const {
+  Rule one = rule;
+  if (!units.empty()) one.unit = given;
   return one;
 }
 
@@ -186,7 +193,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
       } else if (MakesNoIntegers(drawn.leaves)) {
         drawn.skipped = "the reference makes integers of numbers there that these cannot hold";
       } else {
-        LeaveOutIndices(slot, &drawn);
+        LeaveOutIndices(slot, here, &drawn);
         if (drawn.skipped.empty()) {
           if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
           drawn.skipped = Unusable(drawn, here);
@@ -231,20 +238,42 @@ std::optional<std::pair<Distribution, int>> OtherDraws::TakeKept() {
 
 // Among equal keys any index is right, and these values make some: zeros, or probabilities that are all zero. Shifted
 // ones make differences that are those of rounding, of one sign for a whole column, which no nudge of inputs shows. Of
-// such positions and counts nothing is said; of the other outputs there is.
-void OtherDraws::LeaveOutIndices(const Slot& slot, OtherDraw* drawn) {
+// such positions their keys are compared; of counts, and of positions that something was made of, nothing is said.
+void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw* drawn) {
   if (drawn->distribution == Distribution::kGiven) return;
+  Expected& expected = drawn->expected;
   std::vector<bool> left_out(slot.out.places.size(), false);
   for (std::size_t i = 0; i < left_out.size(); ++i) {
     const wire::DType& type = slot.out.places[i].type;
     left_out[i] = type.kind == wire::DTypeKind::kInt && type.bits >= 32 &&
                   problem_.ExactnessOf(i) != Exactness::kExact && !Parted(i, *drawn);
+    if (!left_out[i]) continue;
+    expected.by_keys.resize(left_out.size());
+    expected.by_keys[i] = KeysSaySomething(i, *drawn, rules);
+    left_out[i] = !expected.by_keys[i];
   }
   if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
     drawn->skipped =
         "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
   }
-  drawn->expected.left_out = std::move(left_out);
+  expected.left_out = std::move(left_out);
+}
+
+std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, const OtherDraw& drawn, const Rules& rules) {
+  // Shifted ones ask how terms that cancel are put together, of a choice as of a number: too much of who need not say
+  // how far apart two keys are.
+  if (drawn.distribution == Distribution::kShifted && problem_.ExactnessOf(output) == Exactness::kRounded) {
+    return std::nullopt;
+  }
+  if (!given_keys_) given_keys_ = KeySizes(reference_, reference_.Draw(SecretSeed()));
+  if (output >= given_keys_->size() || !(*given_keys_)[output]) return std::nullopt;
+  const std::optional<Comparison> own = CompareByKeys(problem_, drawn.leaves, output, drawn.expected.plain[output],
+                                                      rules.OfKeys(*(*given_keys_)[output]), &secret_);
+  if (!own || !own->ok || own->undecided || kNoiseFactor * own->noise.rms > kMostNoise ||
+      (reduced_ > 0 && reduced_ * own->noise.condition > kMostNoise / 2)) {
+    return std::nullopt;
+  }
+  return (*given_keys_)[output];
 }
 
 // Whether positions that are chosen among the inputs' own values, or counts, are as certain there as where the problem
@@ -315,7 +344,7 @@ std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
                : "";
   }
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
-    if (expected.LeftOut(i)) continue;
+    if (expected.LeftOut(i) || expected.ByKeys(i)) continue;
     const bool exact = !Fractions(expected.plain[i]);
     const Comparison own = CompareTensors(
         Measured(problem_, i, expected.plain[i], expected, {}, i < expected.jumps.size() ? expected.jumps[i] : 0),

@@ -22,6 +22,8 @@ struct Rules {
   std::vector<double> units;        // Rule::unit of each; none where empty
   std::vector<bool> one_term = {};  // Rule::one_term of each; none where empty
   Rule Of(std::size_t output) const;
+  // Of keys that positions were chosen by; `given`: their rms on the problem's own values.
+  Rule OfKeys(double given) const;
 };
 
 // On another distribution; kGiven: on values that lean. `given`: the rule on the problem's own values; `reduced`: the
@@ -74,7 +76,9 @@ class OtherDraws {
   Transformed Make(Distribution distribution, int form, OtherDraw* drawn);
   // What is behind a normalisation of zeros is rounding or nothing: that it is a number is all that is asked of it.
   void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
-  void LeaveOutIndices(const Slot& slot, OtherDraw* drawn);
+  void LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw* drawn);
+  // Expected::by_keys of an output: nothing where its keys say nothing either.
+  std::optional<double> KeysSaySomething(std::size_t output, const OtherDraw& drawn, const Rules& rules);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
   // cannot hold; gives other fractions where equal keys are put in another order.
@@ -90,7 +94,9 @@ class OtherDraws {
   Expecting& expecting_;
   const double reduced_;
   bool given_finite_ = true;
-  std::optional<bool> given_overflows_, given_decide_;  // of the problem's own values; once asked for
+  // Of the problem's own values; once asked for.
+  std::optional<bool> given_overflows_, given_decide_;
+  std::optional<std::vector<std::optional<double>>> given_keys_;
   std::vector<std::pair<Distribution, int>> kept_;
   std::size_t kept_given_ = 0;
   Random secret_ = Random::Secret();

@@ -19,7 +19,7 @@ constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
 // busy, up to so much; what it waits beyond that explains what a candidate waits, but clears nobody.
 constexpr double kOwn = 4, kOwnSleeping = 1;
 constexpr double kQuietOwn = 2e-6, kQuietOwnSleeping = 50e-6;
-constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // more where the machine is in the way
+constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // that say the same; as many as may be made for that
 constexpr std::size_t kFewCalls = 3;               // of a run
 constexpr std::size_t kLeastSteps = 9, kMostSteps = 24;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
@@ -41,6 +41,7 @@ enum class Found {
 struct Attempt {
   Found found = Found::kAsInRuns;
   double seconds = 0;         // of a step, by the median
+  double own = 0;             // of one of the judge's own thread
   bool may_starve = false;    // whoever looks for an answer: threads that never rest
   bool machine_busy = false;  // it was so while the candidate stood
 };
@@ -73,6 +74,7 @@ class Steps {
     const double taken = Quantile(given.seconds, 0.25) - asking;
     Attempt attempt{.found = Found::kAsInRuns,
                     .seconds = Median(given.seconds),
+                    .own = own.seconds,
                     .may_starve = given.MayHaveStarved(),
                     .machine_busy = own.starved};
     if (taken > most) attempt.found = taken > most + times * (own.seconds - quiet) ? Found::kFarMore : Found::kUnsure;
@@ -100,7 +102,7 @@ Beyond BeyondInSteps(const InSteps& in) {
   const double longest =
       2 * kAttemptsUnsure * static_cast<double>(count) * (checking + kMore * std::max(each, 0.0)) + 1;
   const double left = in.candidate.conversation().Left();
-  char text[400];
+  char text[300];
   if (left < longest) {
     // There was time when sampling ended, and single calls have used it up.
     if (longest <= in.left_by_sampling) {
@@ -113,29 +115,33 @@ Beyond BeyondInSteps(const InSteps& in) {
     return {.no_time = true};
   }
   Steps steps(in, count);
-  double beyond = 0;
-  bool unsure = false, crowded = false;
-  for (int i = 0; i < (unsure ? kAttemptsUnsure : kAttempts); ++i) {
+  double beyond = 0, own = 0, more = 0;
+  int plain = 0, crowded = 0;
+  for (int i = 0; i < kAttemptsUnsure && plain < kAttempts && crowded < kAttempts; ++i) {
     Attempt attempt = steps.Try(Waiting::kLooking);
-    crowded = attempt.found != Found::kAsInRuns && attempt.may_starve;
-    if (crowded && attempt.machine_busy) {
+    const bool starved = attempt.found != Found::kAsInRuns && attempt.may_starve;
+    if (starved && attempt.machine_busy) {
       attempt.found = Found::kUnsure;
-    } else if (crowded && candidate->sleeps()) {
+    } else if (starved && candidate->sleeps()) {
       attempt = steps.Try(Waiting::kSleeping);
     }
     if (attempt.found == Found::kAsInRuns) return {};
-    unsure = unsure || attempt.found == Found::kUnsure;
+    more = attempt.seconds;
+    own = std::max(own, attempt.own);
+    if (attempt.found == Found::kUnsure) continue;
+    ++(starved ? crowded : plain);
     // With what handing over takes: in steps inputs are in a cache, and caches of timed runs are cold.
-    beyond = i == 0 ? attempt.seconds - each : std::min(beyond, attempt.seconds - each);
+    beyond = plain + crowded == 1 ? attempt.seconds - each : std::min(beyond, attempt.seconds - each);
   }
-  if (!unsure && !crowded) return {.seconds = beyond};
-  std::snprintf(text, sizeof text, "a call takes %.3g s when it is given by itself and %.3g s in a run", beyond + each,
-                each);
-  if (unsure) {
-    Unmeasurable(std::string(text) +
-                     "; a thread of the judge's own that was asked in the same way was kept waiting, "
-                     "too: the machine has more work than processors; ask again when it has less",
-                 text);
+  if (plain == kAttempts) return {.seconds = beyond};
+  std::snprintf(text, sizeof text, "a call takes %.3g s when it is given by itself and %.3g s in a run", more, each);
+  if (crowded < kAttempts) {
+    char why[600];
+    std::snprintf(why, sizeof why,
+                  "%s; a thread of the judge's own that was asked in the same way took up to %.3g s: the machine has "
+                  "more work than processors; ask again when it has less",
+                  text, own);
+    Unmeasurable(why, text);
   }
   throw Verdict{"VERDICT_UNMEASURABLE",
                 std::string(text) +

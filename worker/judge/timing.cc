@@ -13,6 +13,7 @@
 #include "worker/judge/claims.h"
 #include "worker/judge/clock.h"
 #include "worker/judge/run_size.h"
+#include "worker/judge/single_calls.h"
 #include "worker/judge/statistics.h"
 #include "worker/judge/steps.h"
 #include "worker/judge/turns.h"
@@ -352,7 +353,10 @@ void Timing::Run() {
                           static_cast<double>(entry.calls);
       // (Time passes for it while the candidate is asked, too.)
       const Beyond beyond = in_steps(*entry.rival, *entry.rival_check, entry.calls, each, /*left=*/0);
-      entry.apart = beyond.seconds;
+      const double alone = ops_.cuda() ? BeyondAlone(timed_, values_, *entry.rival, entry.calls, each,
+                                                     reckoning_.EmptyOf(entry), settings_.max_time)
+                                       : 0;
+      entry.apart = std::max(alone, beyond.seconds);
       no_time_for_steps = no_time_for_steps || beyond.no_time;
     });
   }

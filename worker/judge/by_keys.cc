@@ -1,0 +1,136 @@
+#include "worker/judge/by_keys.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "worker/judge/choices.h"
+#include "worker/judge/compare_tensors.h"
+#include "worker/judge/distributions.h"
+#include "worker/judge/tensor_type.h"
+#include "worker/judge/turns.h"
+
+namespace grove::judge {
+namespace {
+
+constexpr double kMostSecondsEach = 0.5;  // of one evaluation in float64
+constexpr char kWhy[] = "positions of keys that are not the reference's";
+
+// The operation whose places this output is; null where there is none.
+const Choice* Find(const Chosen& chosen, std::size_t output) {
+  if (output >= chosen.outputs.size()) return nullptr;
+  for (const Choice& choice : chosen.choices) {
+    if (!choice.often && Fractions(choice.keys) && !choice.keys.is_complex() && Is(chosen.outputs[output], choice)) {
+      return &choice;
+    }
+  }
+  return nullptr;
+}
+
+// What keys are off by: the root of the mean of squares, of each by itself and of all that are of the size of those
+// that were chosen (a mask's -1e9 is not, and what rounding makes of it is nothing to the others).
+class Errors {
+ public:
+  Errors(const Choice& high, const at::Tensor& best) : high_(high.keys.to(at::kDouble)) {
+    const at::Tensor chosen = KeysAt(high, best).to(at::kDouble).abs();
+    near_ = high_.abs().le(2 * chosen.masked_fill(at::isfinite(chosen).logical_not(), 0).max());
+  }
+
+  void Add(const at::Tensor& keys) {
+    const at::Tensor squares = (keys.to(at::kDouble) - high_).square();
+    const at::Tensor known = squares.masked_select(near_.logical_and(at::isfinite(squares)));
+    if (known.numel() > 0) all_ += known.mean().item<double>();
+    squares_ = squares_.defined() ? squares_ + squares : squares;
+    ++count_;
+  }
+  int count() const { return count_; }
+  double OfAll() const { return std::sqrt(all_ / std::max(count_, 1)); }
+  // Of those that stand at these places, no less than that of all.
+  at::Tensor At(const Choice& choice, const at::Tensor& places) const {
+    Choice squares = choice;
+    squares.keys = squares_.nan_to_num(0, 0, 0);
+    return (KeysAt(squares, places).clamp_min(all_) / count_).sqrt();
+  }
+
+ private:
+  const at::Tensor high_;
+  at::Tensor near_, squares_;
+  double all_ = 0;
+  int count_ = 0;
+};
+
+Comparison TheVerySame(const Choice& choice, const at::Tensor& places, const at::Tensor& got) {
+  Comparison compared;
+  const at::Tensor wrong = AsGood(choice, places, got).logical_not().reshape({-1});
+  compared.elements = got.numel();
+  compared.mismatched = wrong.sum().item<std::int64_t>();
+  compared.ok = compared.passes_scaled = compared.passes_1e4 = compared.passes_1e2 = compared.mismatched == 0;
+  if (compared.ok) return compared;
+  compared.why = kWhy;
+  compared.worst = wrong.to(at::kLong).argmax().item<std::int64_t>();
+  return compared;
+}
+
+}  // namespace
+
+std::vector<std::optional<double>> KeySizes(Reference& reference, const std::vector<Leaf>& leaves) {
+  const Chosen chosen = ChosenBy(reference, leaves, Mode::kEager);
+  std::vector<std::optional<double>> sizes(chosen.outputs.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Choice* const choice = Find(chosen, i);
+    if (choice == nullptr || chosen.outputs[i].numel() == 0) continue;
+    const at::Tensor squares = KeysAt(*choice, chosen.outputs[i]).to(at::kDouble).square();
+    sizes[i] = std::sqrt(squares.masked_fill(at::isfinite(squares).logical_not(), 0).mean().item<double>());
+  }
+  return sizes;
+}
+
+std::optional<Comparison> CompareByKeys(LoadedProblem& problem, const std::vector<Leaf>& leaves, std::size_t output,
+                                        const at::Tensor& got, const Rule& rule, Random* secret) {
+  constexpr int kNudges = 12;  // as for outputs of few elements (expected.cc): one nudge says little of one key
+  constexpr double kMostSeconds = 0.1;  // for all of them
+  if (got.scalar_type() != at::kLong || got.numel() == 0 || rule.mode != RuleMode::kScaled) return std::nullopt;
+  Reference& reference = *problem.reference;
+  const bool very_same = problem.ExactnessOf(output) != Exactness::kRounded;
+  if (!very_same && (problem.double_seconds < 0 || problem.double_seconds > kMostSecondsEach)) return std::nullopt;
+  try {
+    const Chosen plain = ChosenBy(reference, leaves, Mode::kEager);
+    const Choice* const written = Find(plain, output);
+    if (written == nullptr || plain.outputs[output].sizes() != got.sizes()) return std::nullopt;
+    const at::Tensor& places = plain.outputs[output];
+    if (very_same) return TheVerySame(*written, places, got);
+    const Chosen exact = ChosenBy(reference, leaves, Mode::kDouble);
+    const Choice* const high = Find(exact, output);
+    if (high == nullptr || high->keys.sizes() != written->keys.sizes() ||
+        exact.outputs[output].sizes() != got.sizes()) {
+      return std::nullopt;
+    }
+    const at::Tensor& best = exact.outputs[output];
+    Errors responses(*high, best), own(*high, best);
+    own.Add(written->keys);
+    Turns turns(kMostSeconds);
+    while (responses.count() < kNudges && (responses.count() == 0 || turns.Take(problem.double_seconds))) {
+      const Chosen moved = ChosenBy(reference, Nudge(leaves, kNudge, secret), Mode::kDouble);
+      const Choice* const nudged = Find(moved, output);
+      if (nudged == nullptr || nudged->keys.sizes() != high->keys.sizes()) return std::nullopt;
+      responses.Add(nudged->keys);
+    }
+    ComparedTensors tensors;
+    tensors.reference = KeysAt(*written, places).contiguous();
+    tensors.got = KeysAt(*high, got).to(tensors.reference.scalar_type());
+    tensors.got = tensors.got.masked_fill(Misplaced(*high, got), NAN).contiguous();
+    tensors.high = KeysAt(*high, best).to(at::kDouble).contiguous();
+    tensors.nudged = (tensors.high + responses.At(*high, best)).contiguous();
+    tensors.reduction = problem.ReductionOf(output);
+    tensors.own_error = own.OfAll();  // of few that are chosen they may be small by chance
+    Comparison compared = CompareTensors(tensors, rule);
+    if (!compared.ok && !compared.undecided) compared.why = std::string(kWhy) + ": " + compared.why;
+    return compared;
+  } catch (const std::exception&) {  // no memory to look
+    return std::nullopt;
+  }
+}
+
+}  // namespace grove::judge
