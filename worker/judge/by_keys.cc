@@ -16,7 +16,7 @@ namespace grove::judge {
 namespace {
 
 constexpr double kMostSecondsEach = 0.5;  // of one evaluation in float64
-constexpr char kWhy[] = "positions of keys that are not the reference's";
+constexpr char kWhy[] = "keys at these positions are not those at the reference's";
 
 // The operation whose places this output is; null where there is none.
 const Choice* Find(const Chosen& chosen, std::size_t output) {
@@ -70,6 +70,11 @@ Comparison TheVerySame(const Choice& choice, const at::Tensor& places, const at:
   if (compared.ok) return compared;
   compared.why = kWhy;
   compared.worst = wrong.to(at::kLong).argmax().item<std::int64_t>();
+  const auto key = [&](const at::Tensor& at) {
+    return KeysAt(choice, at).reshape({-1})[compared.worst].to(at::kDouble).item<double>();
+  };
+  compared.expected = key(places);
+  compared.got = key(got);
   return compared;
 }
 
