@@ -1119,6 +1119,55 @@ def eight_bits(w):
         assert self.native(gradient, body % "t[i]")["result"]["verdict"] == "VERDICT_CORRECT"
         assert self.native(gradient, body % "t[i] + 1")["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_labels_that_are_floats_are_compared_and_not_rounded(self):
+        rows = model("        x, y, t = a\n        return torch.where(t == 1, (x - y).abs(), torch.zeros_like(x)).sum(-1)",
+                     "[torch.randn(512, 256), torch.randn(512, 256), (torch.rand(512, 256) > 0.5).float()]")
+        body = ("const float* b = (const float*)args->inputs[1].data; const float* t = (const float*)args->inputs[2].data;"
+                "for (int i = 0; i < 512; ++i) { float s = 0; for (int j = 0; j < 256; ++j) if (t[i * 256 + j] > 0.5f) s += fabsf(x[i * 256 + j] - b[i * 256 + j]); y[i] = i < %d ? s : 0; }")
+        few = model("        return torch.where(a[1] == 3, 5.0, 1.0) * torch.tanh(a[0])", "[torch.randn(256, 256), torch.randint(0, 200, (256, 256)).float()]")
+        heavy = "const float* t = (const float*)args->inputs[1].data; for (long i = 0; i < n; ++i) y[i] = tanhf(x[i]) * (%s ? 5 : 1);"
+        # (The largest of whole numbers: which of them is chosen changes with them, and the sums do not.)
+        largest = model("        return torch.where(a[1] == 2, a[0], -a[0]).sum(1) + a[1].max(dim=1).values", "[torch.randn(512, 256), torch.randint(0, 5, (512, 256)).float()]")
+        sums = ("const float* t = (const float*)args->inputs[1].data; for (int i = 0; i < %d; ++i) { float s = 0, m = 0; for (int j = 0; j < 256; ++j) "
+                "{ s += t[i * 256 + j] == 2 ? x[i * 256 + j] : -x[i * 256 + j]; m = fmaxf(m, t[i * 256 + j]); } y[i] = s + m; } for (int i = %d; i < 512; ++i) y[i] = 4;")
+        for problem, right, wrong in ((rows, body % 512, body % 440), (few, heavy % "t[i] == 3", heavy % "false"),
+                                      (largest, sums % (512, 512), sums % (460, 460))):
+            for kernel, verdict in ((right, "VERDICT_CORRECT"), (wrong, "VERDICT_WRONG")):
+                result = self.native(problem, kernel)["result"]
+                assert result["verdict"] == verdict, (kernel, result)
+
+    def test_a_loss_of_labels_sums_rows_and_classes_one_after_the_other(self):
+        loss = model("        x, y = [v / v.norm(dim=-1, keepdim=True) for v in a]\n        return nn.functional.cross_entropy(x @ y.T / 0.07, torch.arange(1024))",
+                     "[torch.randn(1024, 128), torch.randn(1024, 128)]")
+        right = self.new(loss, "cross_entropy(x @ y.T / 0.07, torch.arange(1024))", "nll_loss((x @ y.T / 0.07).log_softmax(1), torch.arange(1024))")["result"]
+        assert right["verdict"] == "VERDICT_CORRECT", right
+        assert right["correctness"]["error_same_precision"] < 1e-5, right["correctness"]  # of 2,048 terms, not of a million
+        smoothed = self.new(loss.replace("torch.arange(1024))", "torch.arange(1024), label_smoothing=0.1)"))["result"]
+        assert smoothed["correctness"]["error_same_precision"] > 2e-5, smoothed["correctness"]
+
+    def test_a_mask_that_lets_nothing_through_is_tried_where_the_program_has_a_place_for_it(self):
+        for floor, rare in (("clamp(min=1)", True), ("add(1e-6)", False)):
+            mean = model("        return (a[0] * a[1]).sum(1) / a[1].sum(1).%s" % floor, "[torch.randn(64, 40), (torch.rand(64, 40) > 0.3).float()]")
+            body = ("const float* m = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) { float s = 0, c = 0; for (int j = 0; j < 40; ++j) "
+                    "{ s += x[i * 40 + j] * m[i * 40 + j]; c += m[i * 40 + j]; } y[i] = s / %s; }")
+            assert self.native(mean, body % "fmaxf(c, 1e-6f)")["result"]["verdict"] == "VERDICT_CORRECT", floor
+            result = self.native(mean, body % "c")["result"]
+            assert result["verdict"] == ("VERDICT_WRONG" if rare else "VERDICT_CORRECT"), (floor, result)
+
+    def test_flags_of_nan_are_asked_for_beside_sums_that_are_nan(self):
+        both = model("        return torch.isnan(a[0]).any(), a[0].sum(-1)", "[torch.randn(128, 256)]")
+        assert self.new(both)["result"]["verdict"] == "VERDICT_CORRECT"
+        assert self.new(both, "torch.isnan(a[0]).any()", "torch.zeros((), dtype=torch.bool)")["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_an_input_is_shifted_alone_where_another_one_bears_no_shift(self):
+        gated = model("        return torch.logit(a[0]) * nn.functional.layer_norm(a[1], (256,))", "[torch.rand(64, 256) * 0.98 + 0.01, torch.randn(64, 256)]")
+        new = "(a[1] - %s) * torch.rsqrt(%s + 1e-5)"
+        mean, old = "a[1].mean(-1, keepdim=True)", "nn.functional.layer_norm(a[1], (256,))"
+        two = self.new(gated, old, new % (mean, "a[1].var(-1, keepdim=True, unbiased=False)"))["result"]
+        assert two["verdict"] == "VERDICT_CORRECT" and self.outcomes(two)["SHIFTED"]["passed"] == 1, two
+        one = self.new(gated, old, new % (mean, "((a[1] * a[1]).mean(-1, keepdim=True) - a[1].mean(-1, keepdim=True) ** 2)"))["result"]
+        assert one["verdict"] == "VERDICT_WRONG" and "one input alone" in one["reason"], one
+
     def test_positions_behind_arithmetic_are_those_of_keys_that_are_right(self):
         near = model("        return torch.cdist(a[0], a[1]).argmin(dim=1)", "near()", extra="""
 def near():

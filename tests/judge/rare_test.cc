@@ -34,6 +34,19 @@ TEST_CASE("Bounds are those of inputs as they are", "[rare]") {
   CHECK(Of(json::array({Operation("add_", {"in0", "1"}), Operation("clamp_max", {"in0", "9.0"})})).inputs.empty());
 }
 
+TEST_CASE("A program that has a place for what is empty says so", "[rare]") {
+  const auto empties = [](const json& graph) { return Of(graph).empties; };
+  CHECK(empties(json::array({Operation("sum", {"in0"}), Operation("clamp", {"v0", "1", "null"}, {"v1"})})));
+  CHECK(empties(json::array({Operation("sum", {"in0"}), Operation("clamp_min", {"v0", "0.5"}, {"v1"})})));
+  CHECK(empties(json::array({Operation("softmax", {"in0"}), Operation("nan_to_num", {"v0", "0.0"}, {"v1"})})));
+  CHECK(empties(json::array({Operation("amax", {"in0"}), Operation("isinf", {"v0"}, {"v1"})})));
+  // The floor of a norm, a ceiling, a rectifier, and what only a constant fills are none.
+  CHECK(!empties(json::array({Operation("norm", {"in0"}), Operation("clamp_min", {"v0", "1e-12"}, {"v1"})})));
+  CHECK(!empties(json::array({Operation("clamp", {"in0", "null", "1"})})));
+  CHECK(!empties(json::array({Operation("clamp_min", {"in0", "0"})})));
+  CHECK(!empties(json::array({Operation("masked_fill", {"in0", "in1", "-1000000000.0"})})));
+}
+
 TEST_CASE("NaN has a place where inputs are asked for it", "[rare]") {
   const auto treats = [](const json& graph) {
     const RareValues::OfInput of = Of(graph).inputs.at(0);

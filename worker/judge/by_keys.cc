@@ -117,7 +117,8 @@ std::optional<Comparison> CompareByKeys(LoadedProblem& problem, const std::vecto
     own.Add(written->keys);
     Turns turns(kMostSeconds);
     while (responses.count() < kNudges && (responses.count() == 0 || turns.Take(problem.double_seconds))) {
-      const Chosen moved = ChosenBy(reference, Nudge(leaves, kNudge, secret), Mode::kDouble);
+      const Chosen moved = ChosenBy(
+          reference, Nudge(leaves, kNudge, secret, problem.still.value_or(std::vector<bool>())), Mode::kDouble);
       const Choice* const nudged = Find(moved, output);
       if (nudged == nullptr || nudged->keys.sizes() != high->keys.sizes()) return std::nullopt;
       responses.Add(nudged->keys);

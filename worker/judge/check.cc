@@ -118,7 +118,7 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, s
                                                   : CompareTensors(measured, rule);
       if (given && !expected.wide.empty()) ties_[{slot->shape_set, i}] = compared.noise.ties;
       jumps_[i] = {compared.jumps_expected, compared.jumps};
-      if (compared.undecided && compared.mismatched > 0) {
+      if (compared.undecided && (compared.mismatched > 0 || compared.jumps > 0)) {
         if (undecided.empty()) {
           undecided = "rounding decides most of " + words_.Name(i, got.size()) +
                       ": the reference itself gives other values when its inputs move in their last bit, so that "

@@ -416,6 +416,7 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
                     static_cast<long long>(errors.blocks), static_cast<long long>(kNeighbours));
       result->why = text;
       result->mismatched = errors.blocks * kNeighbours;
+      result->only_blocks = true;
     }
   }
   result->excused = result->ok && jumped && rule.mode == RuleMode::kScaled;

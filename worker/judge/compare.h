@@ -140,8 +140,9 @@ struct Comparison {
   // How many elements an honest program has otherwise, on average and at most thrice that; and how many were excused.
   double jumps_expected = 0;
   std::int64_t jumps = 0;
-  bool undecided = false;  // rounding decides so much of it that nobody can be right
-  std::string why;         // when not: one line
+  bool only_blocks = false;  // not ok by criterion 4 alone
+  bool undecided = false;    // rounding decides so much of it that nobody can be right
+  std::string why;           // when not: one line
   std::int64_t elements = 0;
   std::int64_t mismatched = 0;                           // elements beyond what the rule allows
   double rms = 0;                                        // of the reference's finite elements; not of exact types

@@ -29,6 +29,7 @@ constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are t
 // Forms of SCALED.
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
               kSmall = kAlone + kMostAlone;
+constexpr int kShiftedAlone = 2;             // the first of the forms of SHIFTED in which one input alone is moved
 constexpr double kTurn = 6.283185307179586;  // radians
 constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
 constexpr double kHeld = 16;                 // spacings of the type that must fit into the spread of shifted values
@@ -294,6 +295,7 @@ int Forms(Distribution distribution) {
     case Distribution::kScaled:
       return kSmall + 1;
     case Distribution::kShifted:
+      return kShiftedAlone + kMostAlone;
     case Distribution::kIntegers:
       return 2;
     case Distribution::kOutliers:
@@ -310,7 +312,10 @@ int Forms(Distribution distribution) {
 bool OneTerm(Distribution distribution, int form) { return distribution == Distribution::kSparse && form >= kOneTerm; }
 
 bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
-  if (distribution == Distribution::kShifted) return form > 0 && borne.count(0) != 0;
+  if (distribution == Distribution::kShifted) {
+    // (Each that is moved alone says something of itself.)
+    return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
+  }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
   // (Small values find what large ones hide: a constant that is added.)
   if (distribution != Distribution::kScaled || form == kSmall) return false;
@@ -325,7 +330,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   const std::vector<Leaf> given = *leaves;
   int changed = 0, floating = 0, changeable = 0;
   bool one_sign = false;
-  const bool alone = distribution == Distribution::kScaled && form >= kAlone && form < kSmall;
+  const bool shifted_alone = distribution == Distribution::kShifted && form >= kShiftedAlone;
+  const bool alone = shifted_alone || (distribution == Distribution::kScaled && form >= kAlone && form < kSmall);
+  const int lone = form - (shifted_alone ? kShiftedAlone : kAlone);
   for (std::size_t i = 0; i < leaves->size(); ++i) {
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !Fractions(leaf.tensor)) continue;
@@ -344,7 +351,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       continue;
     }
     ++changeable;
-    if (alone && changeable - 1 != form - kAlone) continue;
+    if (alone && changeable - 1 != lone) continue;
     const bool definite = IsDefinite(value);
     if (definite && (distribution == Distribution::kShifted || distribution == Distribution::kSparse)) continue;
     at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
@@ -368,7 +375,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       }
       case Distribution::kShifted: {
         const at::Tensor wide = value.is_complex() ? value.to(at::kComplexDouble) : value.to(at::kDouble);
-        const double shrink = form == 0 ? kShrink : kNearOne, shift = form == 0 ? kShift : 1;
+        const bool near_one = form == 1;
+        const double shrink = near_one ? kNearOne : kShrink, shift = near_one ? 1 : kShift;
         made = (wide * shrink + shift).to(value.scalar_type());
         const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
         if (spread < kHeld * shift * Spacing(type)) {
@@ -447,7 +455,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       }
       break;
     case Distribution::kShifted:
-      result.how = form == 0 ? "x * 0.1 + 1000" : "x * 0.01 + 1";
+      result.how = form == 1 ? "x * 0.01 + 1" : alone ? "one input alone x * 0.1 + 1000" : "x * 0.1 + 1000";
       break;
     case Distribution::kSparse:
       result.how = "most elements zero";
@@ -467,10 +475,11 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   return result;
 }
 
-std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random) {
+std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random, const std::vector<bool>& still) {
   std::vector<Leaf> nudged = leaves;
-  for (Leaf& leaf : nudged) {
-    if (leaf.scalar || !Fractions(leaf.tensor)) continue;
+  for (std::size_t i = 0; i < nudged.size(); ++i) {
+    Leaf& leaf = nudged[i];
+    if (leaf.scalar || !Fractions(leaf.tensor) || (i < still.size() && still[i])) continue;
     const at::Generator generator = MakeGenerator(leaf.tensor.device(), random->Next() >> 1);
     const at::Tensor up = Uniform(leaf.tensor, generator).lt(0.5);
     const at::Tensor wide = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble);

@@ -74,8 +74,9 @@ std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::si
 at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed);
 
 // Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element; with its
-// strides.
-std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random);
+// strides. `still`: leaves that are not moved (LoadedProblem::still); none where it is empty.
+std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* random,
+                        const std::vector<bool>& still = {});
 // Every real leaf that does not keep its meaning (KeepsMeaning) moved by a relative 2^-12, or a sixteenth of its
 // standard deviation where that is less, up or down at random for each element, and rounded to its own type (half
 // types: to a number or two beside it): so far that sums of them are rounded otherwise, and what they say stays.

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "worker/judge/distributions.h"
+#include "worker/judge/shaken.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -56,8 +57,9 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         if (expected.high[i].sizes() != expected.plain[i].sizes()) expected.high.clear();
       }
       if (nudge && !expected.high.empty()) {
+        FindStill(leaves, expected.high);
         try {
-          auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
+          auto moved = reference_.Prepare(Moved(leaves, kNudge), Mode::kDouble);
           moved->Run();
           expected.nudged = moved->Outputs();
         } catch (const std::exception&) {
@@ -69,7 +71,7 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         }
         if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
           try {
-            auto moved = reference_.Prepare(Nudge(leaves, kWideNudge, &secret_), Mode::kDouble);
+            auto moved = reference_.Prepare(Moved(leaves, kWideNudge), Mode::kDouble);
             moved->Run();
             expected.wide = moved->Outputs();
           } catch (const std::exception&) {
@@ -91,6 +93,53 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
     }
   }
   return expected;
+}
+
+std::vector<Leaf> Expecting::Moved(const std::vector<Leaf>& leaves, double size) {
+  return Nudge(leaves, size, &secret_, problem_.still.value_or(std::vector<bool>()));
+}
+
+// What moves an output as far however little it moves is no rounding error: t == 1 of whole numbers is true or not.
+void Expecting::FindStill(const std::vector<Leaf>& leaves, const std::vector<at::Tensor>& high) {
+  constexpr double kLess = 1.0 / 128, kAsFar = 1.0 / 8;
+  constexpr double kSeen = 0x1p-18;  // of an output's rms; less may be a reference's that works in float32
+  constexpr double kMostSeconds = 0.5;
+  if (problem_.still || problem_.double_seconds > kMostSeconds) {
+    return;
+  }
+  const auto moves = [&](std::size_t leaf, double size) {
+    std::vector<Leaf> moved = leaves;
+    moved[leaf] = Nudge({leaves[leaf]}, size, &secret_).front();
+    const auto call = reference_.Prepare(moved, Mode::kDouble);
+    call->Run();
+    const std::vector<at::Tensor> outputs = call->Outputs();
+    std::vector<double> all(high.size(), 0);
+    for (std::size_t i = 0; i < high.size() && i < outputs.size(); ++i) {
+      if (outputs[i].sizes() != high[i].sizes() || high[i].numel() == 0) continue;
+      if (!Fractions(high[i])) {
+        all[i] = outputs[i].ne(high[i]).sum().item<double>();
+        continue;
+      }
+      const at::Tensor squares = (outputs[i] - high[i]).abs().square(), own = high[i].abs().square();
+      const at::Tensor known = at::isfinite(squares);
+      const double size_squared = own.masked_fill(known.logical_not(), 0).mean().item<double>();
+      const double squared = squares.masked_fill(known.logical_not(), 0).mean().item<double>();
+      all[i] = squared > kSeen * kSeen * size_squared ? std::sqrt(squared) : 0;
+    }
+    return all;
+  };
+  std::vector<bool> still(leaves.size(), false);
+  try {
+    for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+      if (leaves[leaf].scalar || !Fractions(leaves[leaf].tensor) || !IsWhole(leaves[leaf])) continue;
+      const std::vector<double> far = moves(leaf, kNudge), near = moves(leaf, kNudge * kLess);
+      for (std::size_t i = 0; i < far.size(); ++i) {
+        if (near[i] > 0 && near[i] > kAsFar * far[i]) still[leaf] = true;
+      }
+    }
+    problem_.still = std::move(still);
+  } catch (const std::exception&) {  // no memory to look now
+  }
 }
 
 // What is selected of the inputs as they are follows them, and no threshold on the way is one that rounding crosses.
@@ -138,7 +187,7 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
       measured.back().Add(expected->nudged[i]);
     }
     for (; !measured.empty() && nudges < kNudges && turns.Take(problem_.double_seconds); ++nudges) {
-      const auto moved = reference_.Prepare(Nudge(leaves, kNudge, &secret_), Mode::kDouble);
+      const auto moved = reference_.Prepare(Moved(leaves, kNudge), Mode::kDouble);
       moved->Run();
       const std::vector<at::Tensor> outputs = moved->Outputs();
       for (Responses& one : measured) {
@@ -226,7 +275,7 @@ void Expecting::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) 
   if (expected->nudged.empty() || problem_.continuous || problem_.double_seconds > kMostSeconds) return;
   const auto count = [&](double size) {
     std::vector<double> jumps(expected->high.size(), 0);
-    const auto moved = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
+    const auto moved = reference_.Prepare(Moved(leaves, size), Mode::kDouble);
     moved->Run();
     const std::vector<at::Tensor> outputs = moved->Outputs();
     for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
@@ -281,7 +330,7 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
     };
     if (which == Exactness::kRounded) add(expected->nudged);
     while (turns < kMostTurns && (turns == 0 || left.Take(problem_.double_seconds))) {
-      auto call = reference_.Prepare(Nudge(leaves, nudge, &secret_), Mode::kDouble);
+      auto call = reference_.Prepare(Moved(leaves, nudge), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> moved = call->Outputs();
       if (moved.size() != masks.size()) return;
@@ -305,7 +354,7 @@ at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t outp
   at::Tensor reached = at::zeros_like(wanted, at::kBool), below = reached.clone(), above = reached.clone();
   try {
     for (int nudge = 0; nudge < kMostNudges && turns->Take(problem_.double_seconds); ++nudge) {
-      const auto call = reference_.Prepare(Nudge(leaves, size, &secret_), Mode::kDouble);
+      const auto call = reference_.Prepare(Moved(leaves, size), Mode::kDouble);
       call->Run();
       const std::vector<at::Tensor> outputs = call->Outputs();
       if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) break;

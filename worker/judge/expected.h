@@ -79,6 +79,10 @@ class Expecting {
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
  private:
+  // Inputs moved by `size`, but for those that stay still.
+  std::vector<Leaf> Moved(const std::vector<Leaf>& leaves, double size);
+  // LoadedProblem::still, by the first draw whose exact outputs these are.
+  void FindStill(const std::vector<Leaf>& leaves, const std::vector<at::Tensor>& high);
   void FollowInputs(Expected* expected) const;
   // Fills in `jumps`, from further evaluations in float64 with inputs moved further.
   void CountJumps(const std::vector<Leaf>& leaves, Expected* expected);

@@ -41,6 +41,24 @@ bool Grown(const Expected& expected, const Rules& rules) {
   return false;
 }
 
+// Of these outputs those that are not left out.
+std::vector<at::Tensor> Asked(const Expected& expected, const std::vector<at::Tensor>& outputs) {
+  std::vector<at::Tensor> asked;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!expected.LeftOut(i)) asked.push_back(outputs[i]);
+  }
+  return asked;
+}
+
+// A flag that says whether there are NaN has something to say beside a sum that is NaN itself.
+void LeaveOutNaN(Expected* expected) {
+  std::vector<bool> left_out = expected->left_out;
+  left_out.resize(expected->plain.size(), false);
+  for (std::size_t i = 0; i < left_out.size(); ++i) left_out[i] = left_out[i] || !AllFinite({expected->plain[i]});
+  if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) return;
+  expected->left_out = std::move(left_out);
+}
+
 // The device is lost, and nothing that it says is of the problem.
 bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
   return ops.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos;
@@ -185,7 +203,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
   here.one_term = drawn.one_term;
   if (drawn.skipped.empty()) {
     try {
-      const bool numbers_alone = distribution == Distribution::kRare && form == kZeroRows;
+      const bool numbers_alone = distribution == Distribution::kRare && NumbersAlone(form);
       drawn.expected = expecting_.Compute(drawn.leaves, true, !numbers_alone);
       slot.MustFit(drawn.expected.plain);
       if (numbers_alone) {
@@ -194,6 +212,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
         drawn.skipped = "the reference makes integers of numbers there that these cannot hold";
       } else {
         LeaveOutIndices(slot, here, &drawn);
+        if (distribution == Distribution::kRare && form == kNotNumbers) LeaveOutNaN(&drawn.expected);
         if (drawn.skipped.empty()) {
           if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
           drawn.skipped = Unusable(drawn, here);
@@ -333,8 +352,10 @@ bool OtherDraws::Decide(const Expected& expected, const std::vector<Leaf>& leave
 
 std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
   const Expected& expected = drawn.expected;
-  if (given_finite_ && !AllFinite(expected.plain)) return "the reference itself gives NaN or infinity there";
-  if (drawn.distribution == Distribution::kRare && !AllFinite(expected.high)) {
+  if (given_finite_ && !AllFinite(Asked(expected, expected.plain))) {
+    return "the reference itself gives NaN or infinity there";
+  }
+  if (drawn.distribution == Distribution::kRare && !AllFinite(Asked(expected, expected.high))) {
     return "the reference in float64 gives NaN or infinity there";
   }
   if (drawn.distribution == Distribution::kRare && Grown(expected, rules)) return kGrowsThere;

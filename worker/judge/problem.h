@@ -32,6 +32,9 @@ struct LoadedProblem {
   std::vector<std::vector<std::size_t>> factors;        // of half types
   std::vector<std::vector<std::size_t>> float_factors;  // of float32
   RareValues rare;                                      // what its graph says of them; nothing where that is not known
+  // Of each input: whole numbers that are compared with whole numbers (t == 1), which no rounding moves. Nothing where
+  // that was not asked yet.
+  std::optional<std::vector<bool>> still;
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;

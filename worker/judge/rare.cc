@@ -44,6 +44,14 @@ const WordList& Tiny() {
   static const auto* words = new WordList("add clamp clamp_min clip fmax maximum ");
   return *words;
 }
+const WordList& Floors() {
+  static const auto* words = new WordList("clamp clamp_min clip fmax maximum ");
+  return *words;
+}
+const WordList& Numbers() {
+  static const auto* words = new WordList("isfinite isinf isnan nan_to_num ");
+  return *words;
+}
 const WordList& Selects() {
   static const auto* words = new WordList("masked_fill where ");
   return *words;
@@ -134,7 +142,12 @@ class Reader {
     rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
     cosines_ = cosines_ || Cosines().Has(name);
     selects_ = selects_ || Selects().Has(name);
-    const bool by_number = operands.size() > 1 && Number(operands[1]).has_value();
+    // (Not a number: that is none of both.)
+    const double second = operands.size() > 1 ? Number(operands[1]).value_or(std::nan("")) : std::nan("");
+    const bool by_number = !std::isnan(second);
+    // (Smaller ones are those of norms.)
+    const bool floors = Floors().Has(name) && second > kEpsilon && second <= 1;
+    rare_.empties = rare_.empties || Numbers().Has(name) || floors;
     divides_ = divides_ || (Poles().Has(name) && !by_number);
   }
 

@@ -36,8 +36,9 @@ at::Tensor Some(const at::Tensor& like, double share, const at::Generator& gener
 // Nothing where no row of it is known to be allowed to be zero.
 std::optional<at::Tensor> ZeroRows(const at::Tensor& value, Random* random) {
   if (value.dim() < 2) return std::nullopt;
-  const at::Tensor sizes = value.abs();
-  const bool away = sizes.min().item<double>() > kAway * sizes.max().item<double>();
+  const bool exact = !Fractions(value);
+  const at::Tensor sizes = exact ? value : value.abs();
+  const bool away = !exact && sizes.min().item<double>() > kAway * sizes.max().item<double>();
   if (away && (value.is_complex() || True(value.gt(0).all()) || True(value.lt(0).all()))) return std::nullopt;
   at::Tensor made = value.contiguous().clone();
   for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
@@ -45,6 +46,16 @@ std::optional<at::Tensor> ZeroRows(const at::Tensor& value, Random* random) {
     made.select(dim, static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(value.size(dim))))).zero_();
   }
   return made;
+}
+
+// Nothing where it is no mask, or one that has to be symmetric.
+std::optional<at::Tensor> EmptyRows(const at::Tensor& value, Random* random) {
+  if (value.dim() == 0 || value.numel() < 2 || value.is_complex()) return std::nullopt;
+  const at::Tensor zeros = value.eq(0);
+  if (!True(zeros.logical_or(value.eq(1)).all()) || True(zeros.all()) || !True(zeros.any())) return std::nullopt;
+  if (value.dim() == 1) return at::zeros_like(value);
+  if (SymmetryOf(value.to(at::kFloat)) != Symmetry::kNone) return std::nullopt;
+  return ZeroRows(value, random);
 }
 
 // Nothing where the values cross all bounds already, or where one of another sign would mean something else.
@@ -93,7 +104,10 @@ std::optional<at::Tensor> NotNumbers(const at::Tensor& value, const RareValues::
 }  // namespace
 
 bool Says(const RareValues& rare, int form) {
-  return form == kZeroRows ? rare.guarded : form == kBeyondBounds ? rare.Bounded() : rare.TreatsNan();
+  return form == kZeroRows       ? rare.guarded
+         : form == kBeyondBounds ? rare.Bounded()
+         : form == kEmptyMasks   ? rare.empties
+                                 : rare.TreatsNan();
 }
 
 Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vector<Leaf>* leaves) {
@@ -102,6 +116,13 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   bool infinite = false, changed = false;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const at::Tensor& value = given[i].tensor;
+    if (form == kEmptyMasks) {
+      const std::optional<at::Tensor> made = given[i].scalar ? std::nullopt : EmptyRows(value, random);
+      if (!made) continue;
+      (*leaves)[i].tensor = WithStrides(*made, value.strides());
+      changed = true;
+      continue;
+    }
     if (given[i].scalar || !Fractions(value) || KeepsMeaning(value) || SymmetryOf(value) != Symmetry::kNone) {
       continue;
     }
@@ -131,10 +152,12 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   }
   if (!changed) {
     result.skipped = form == kBeyondBounds ? "the inputs' values are on both sides of the bounds already"
+                     : form == kEmptyMasks ? "there is no mask among the inputs"
                                            : "the inputs' values mean something that rare ones would not";
     return result;
   }
   result.how = form == kZeroRows       ? "with rows of zeros"
+               : form == kEmptyMasks   ? "with masks that let nothing through in some rows"
                : form == kBeyondBounds ? "some elements beyond the bounds that the program names"
                : infinite              ? "some elements infinite or NaN"
                                        : "some elements NaN";

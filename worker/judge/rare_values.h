@@ -11,12 +11,15 @@
 namespace grove::judge {
 
 // Forms of RARE.
-inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kRareForms = 3;
+inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kRareForms = 4;
+// Of these all that is asked is whether there are numbers where the reference has them.
+inline constexpr bool NumbersAlone(int form) { return form == kZeroRows || form == kEmptyMasks; }
 
 // Whether the program has anything to say of values of this form.
 bool Says(const RareValues& rare, int form);
 
-// As Transform. Zeros are rows in every direction: one place of each dimension, all along the others. Beyond bounds is
+// As Transform. Zeros are rows in every direction: one place of each dimension, all along the others. So are those of
+// masks (of zeros and ones, of whatever type), which stay as they are otherwise. Beyond bounds is
 // one element in sixteen, by a factor of 1.4 to 16; NaN, and infinities where they are treated, one in sixty-four.
 Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vector<Leaf>* leaves);
 

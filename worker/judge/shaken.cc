@@ -225,13 +225,6 @@ struct Watching {
   Observed<Begin, End> observed;
 };
 
-bool IsWhole(const Leaf& leaf) {
-  if (leaf.scalar || leaf.tensor.numel() == 0 || leaf.tensor.is_complex()) return false;
-  if (!leaf.tensor.is_floating_point()) return true;
-  const at::Tensor values = IsHalf(leaf.tensor.scalar_type()) ? leaf.tensor.to(at::kFloat) : leaf.tensor;
-  return values.eq(values.round()).all().item<bool>();
-}
-
 at::Tensor AsItIs(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output) {
   const auto call = reference.Prepare(leaves, Mode::kDouble);
   call->Run();
@@ -240,6 +233,13 @@ at::Tensor AsItIs(Reference& reference, const std::vector<Leaf>& leaves, std::si
 }
 
 }  // namespace
+
+bool IsWhole(const Leaf& leaf) {
+  if (leaf.scalar || leaf.tensor.numel() == 0 || leaf.tensor.is_complex()) return false;
+  if (!leaf.tensor.is_floating_point()) return true;
+  const at::Tensor values = IsHalf(leaf.tensor.scalar_type()) ? leaf.tensor.to(at::kFloat) : leaf.tensor;
+  return values.eq(values.round()).all().item<bool>();
+}
 
 bool HasWholeNumbers(const std::vector<Leaf>& leaves) { return std::any_of(leaves.begin(), leaves.end(), IsWhole); }
 

@@ -13,6 +13,8 @@
 
 namespace grove::judge {
 
+// Whether it is a tensor of whole numbers, of whatever type.
+bool IsWhole(const Leaf& leaf);
 // Whether there are whole numbers among the inputs' tensors.
 bool HasWholeNumbers(const std::vector<Leaf>& leaves);
 

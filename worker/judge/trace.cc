@@ -299,6 +299,25 @@ class GraphReader {
     return true;
   }
 
+  // Of a loss of one label for each row: the classes are summed in its logarithm, and one term of each row by itself.
+  // Nothing where a row's terms are all in the loss (labels that are probabilities, or smoothed).
+  std::optional<double> OfLabels(Node* node, const std::vector<std::vector<std::int64_t>>& shapes) {
+    const std::vector<std::int64_t>& scores = shapes[0];
+    if (shapes.size() < 2 || shapes[1].size() + 1 != scores.size()) return std::nullopt;
+    const bool entropy = std::string(node->kind().toQualString()).find("cross_entropy") != std::string::npos;
+    constexpr std::size_t kSmoothing = 5;
+    if (entropy && node->inputs().size() > kSmoothing) {
+      const auto smoothing = constants_.find(node->input(kSmoothing));
+      if (smoothing == constants_.end() || !smoothing->second.isDouble() || smoothing->second.toDouble() != 0) {
+        return std::nullopt;
+      }
+    }
+    const auto out = Sizes(node->output(0));
+    const double classes = static_cast<double>(scores.size() > 1 ? scores[1] : scores[0]);
+    const double rows = Elements(scores) / std::max(classes, 1.0) / (out ? std::max(Elements(*out), 1.0) : 1);
+    return std::max(rows, 1.0) + (entropy ? classes : 0);
+  }
+
   // How many products or summands at most make one element of this operation's result.
   double Reduction(Node* node) {
     const std::string kind = node->kind().toQualString();
@@ -372,6 +391,9 @@ class GraphReader {
     }
     if (has("batch_norm") && shapes[0].size() > 1) {
       return Elements(shapes[0]) / std::max<double>(static_cast<double>(shapes[0][1]), 1);
+    }
+    if (has("::cross_entropy_loss") || has("::nll_loss")) {
+      if (const auto sum = OfLabels(node, shapes)) return *sum;
     }
     if (has("sum") || has("mean") || has("norm") || has("::dist") || has("var") || has("std") || has("pool") ||
         has("prod") || has("loss") || has("trace") || has("embedding_bag") || has("kl_div") || has("cross_entropy")) {
