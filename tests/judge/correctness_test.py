@@ -1187,6 +1187,32 @@ def near():
         outcomes = self.outcomes(self.new(near)["result"])
         assert sum(outcomes[d].get("passed", 0) for d in ("SCALED", "SPARSE", "OUTLIERS")) >= 3, outcomes
 
+    def test_keys_excuse_no_other_choice_than_the_documented_one_of_equal_keys(self):
+        # Most of a row is zero, or the same whole number: the first is right, and the order where it is asked for.
+        for forward, wrong in (("(a[0] @ a[1] - 40).relu().argmax(1)", "299 - (a[0] @ a[1] - 40).relu().flip(1).argmax(1)"),
+                               ("(a[0] @ a[1]).round().argsort(dim=1, stable=True)", "299 - (a[0] @ a[1]).round().flip(1).argsort(dim=1, stable=True)")):
+            problem = model("        return " + forward, "[torch.randn(64, 96), torch.randn(96, 300)]")
+            assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT", forward
+            assert self.new(problem, forward, wrong)["result"]["verdict"] == "VERDICT_WRONG", forward
+
+    def test_masked_scores_leave_no_room_for_positions_of_others(self):
+        # Beside -1e9 all other keys are alike.
+        problem = model("        return (a[0] @ a[1]).masked_fill(a[2], -1e9).argmax(1)", "[torch.randn(512, 96), torch.randn(96, 300), (torch.rand(512, 1) < 0.1).expand(512, 300).contiguous()]")
+        forward = "(a[0] @ a[1]).masked_fill(a[2], -1e9).argmax(1)"
+        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
+        few = "torch.cat([%s[:508], torch.zeros(4, dtype=torch.int64)])" % forward
+        assert self.new(problem, forward, few)["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_positions_of_other_forms_take_no_draw_from_what_stands_beside_them(self):
+        # Of all elements at once with as many dimensions; of NaN, which programs may leave out.
+        for forward, new in (("x.argmax(keepdim=True)", "x.argmax(keepdim=True)"),
+                             ("torch.isnan(x).any(), x.argmax(-1)", "torch.isnan(x).any(), torch.where(torch.isnan(x), torch.full_like(x, -9e9), x).argmax(-1)")):
+            problem = model("        x = a[0]\n        return %s, (x * x).sum(1)" % forward, "[torch.randn(128, 256)]")
+            result = self.new(problem, forward, new)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (forward, result)
+            outcomes = self.outcomes(result)
+            assert all(outcomes[d].get("passed", 0) for d in ("SCALED", "SPARSE", "OUTLIERS")), outcomes
+
     def test_no_rounding_excuses_what_is_selected_or_compared_of_the_inputs_as_they_are(self):
         first = ("int64_t* o = (int64_t*)args->outputs[0].data; for (int i = 0; i < 512; ++i) { o[i] = 0; for (int j = 1; j < %d; ++j) "
                  "if (x[i * 1000 + j] > x[i * 1000 + o[i]]) o[i] = j; }")

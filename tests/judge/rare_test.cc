@@ -35,7 +35,7 @@ TEST_CASE("Bounds are those of inputs as they are", "[rare]") {
 }
 
 TEST_CASE("A program that has a place for what is empty says so", "[rare]") {
-  const auto empties = [](const json& graph) { return Of(graph).empties; };
+  const auto empties = [](const json& graph) { return Of(graph).Emptied(); };
   CHECK(empties(json::array({Operation("sum", {"in0"}), Operation("clamp", {"v0", "1", "null"}, {"v1"})})));
   CHECK(empties(json::array({Operation("sum", {"in0"}), Operation("clamp_min", {"v0", "0.5"}, {"v1"})})));
   CHECK(empties(json::array({Operation("softmax", {"in0"}), Operation("nan_to_num", {"v0", "0.0"}, {"v1"})})));
@@ -45,6 +45,16 @@ TEST_CASE("A program that has a place for what is empty says so", "[rare]") {
   CHECK(!empties(json::array({Operation("clamp", {"in0", "null", "1"})})));
   CHECK(!empties(json::array({Operation("clamp_min", {"in0", "0"})})));
   CHECK(!empties(json::array({Operation("masked_fill", {"in0", "in1", "-1000000000.0"})})));
+}
+
+TEST_CASE("What is empty is so by the inputs that have a part in it", "[rare]") {
+  // A temperature that is kept from zero says nothing of the mask beside it.
+  const auto apart =
+      json::array({Operation("clamp", {"in0", "0.01", "null"}), Operation("masked_fill", {"v0", "in1"}, {"v1"})});
+  CHECK(Of(apart).empties == std::vector<bool>{true, false});
+  const auto behind = json::array({Operation("sum", {"in1"}), Operation("clamp", {"v0", "1", "null"}, {"v1"}),
+                                   Operation("div", {"in0", "v1"}, {"v2"})});
+  CHECK(Of(behind).empties == std::vector<bool>{false, true});
 }
 
 TEST_CASE("NaN has a place where inputs are asked for it", "[rare]") {

@@ -27,4 +27,10 @@ std::vector<std::optional<double>> KeySizes(Reference& reference, const std::vec
 std::optional<Comparison> CompareByKeys(LoadedProblem& problem, const std::vector<Leaf>& leaves, std::size_t output,
                                         const at::Tensor& got, const Rule& rule, Random* secret);
 
+// Which of the positions `got` are right on the problem's own values, each by itself: the key that stands there is the
+// reference's to within what the work rounds of these two. Equal keys are no reason to take another one where the
+// operation gives the first, or their order. Undefined where CompareByKeys gives nothing, and of Exactness::kChosen.
+at::Tensor RightByKeys(LoadedProblem& problem, const std::vector<Leaf>& leaves, std::size_t output,
+                       const at::Tensor& got, const Rule& rule, Random* secret);
+
 }  // namespace grove::judge

@@ -208,6 +208,7 @@ Comparison CompareOnDevice(const ComparedTensors& tensors, const Rule& rule) {
   input.noise = tensors.noise;
   input.noise.single = Single(tensors.reference);
   input.jumps = std::max(WideJumps(tensors), tensors.jumps);
+  input.own_error = tensors.own_error;
   if (rule.one_term) input.own_rounding = OwnRounding(tensors);
   const at::Tensor reference = Flat(tensors.reference);
   at::Tensor got, high, nudged;
@@ -329,7 +330,11 @@ std::optional<ComparedTensors> ByColumns(const ComparedTensors& tensors) {
   ComparedTensors turned = tensors;
   turned.wide = turned.turned = at::Tensor();
   for (at::Tensor* one : {&turned.got, &turned.reference, &turned.high, &turned.nudged}) {
-    *one = one->reshape({rows, columns}).narrow(0, 0, rows - rows % kNeighbours).t().contiguous();
+    const at::Tensor all = one->reshape({rows, columns}), whole = all.narrow(0, 0, rows - rows % kNeighbours);
+    // The last rows once more, rather than never.
+    *one = (rows % kNeighbours == 0 ? whole : at::cat({whole, all.narrow(0, rows - kNeighbours, kNeighbours)}))
+               .t()
+               .contiguous();
   }
   return turned;
 }

@@ -202,15 +202,15 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
       }
       if (passes()) return compared;
       // Which of two near keys is the larger is rounding's; how near they are is not.
-      std::optional<Comparison> keys;
       if (problem_.ExactnessOf(of.output) == Exactness::kRounded && problem_.double_seconds <= kMostSecondsEach) {
-        keys = CompareByKeys(problem_, of.leaves, of.output, tensors.got, rule, &secret_);
-      }
-      if (keys && keys->ok && !keys->undecided) {
-        tensors.got = reference;
-        Comparison others = CompareTensors(tensors, rule);
-        Excused(compared, &others);
-        return others;
+        const at::Tensor right = RightByKeys(problem_, of.leaves, of.output, tensors.got, rule, &secret_);
+        if (right.defined()) {
+          tensors.got = at::where(right, reference, tensors.got);
+          Comparison others = CompareTensors(tensors, rule);
+          Excused(compared, &others);
+          compared = std::move(others);
+          if (passes()) return compared;
+        }
       }
     }
     const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();

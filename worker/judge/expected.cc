@@ -137,7 +137,12 @@ void Expecting::FindStill(const std::vector<Leaf>& leaves, const std::vector<at:
         if (near[i] > 0 && near[i] > kAsFar * far[i]) still[leaf] = true;
       }
     }
-    problem_.still = std::move(still);
+    // Something has to move: without a response nothing is known of what cancels.
+    bool moves_on = false;
+    for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+      moves_on = moves_on || (!leaves[leaf].scalar && Fractions(leaves[leaf].tensor) && !still[leaf]);
+    }
+    problem_.still = moves_on ? std::move(still) : std::vector<bool>();
   } catch (const std::exception&) {  // no memory to look now
   }
 }

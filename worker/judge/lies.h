@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/judge/echo.h"
+#include "worker/judge/sampled_outputs.h"
 #include "worker/judge/samples.h"
 #include "worker/judge/settings.h"
 #include "worker/judge/timed_runs.h"
@@ -24,13 +25,15 @@ struct Lie {
 class Lies {
  public:
   // When all is sampled. References outlive this.
-  Lies(DeviceOps& ops, const EvaluationSettings& settings, CandidateSide& candidate, Values& values, TimedRuns& timed,
-       const CandidateRuns& runs, const Reckoning& reckoning)
+  Lies(DeviceOps& ops, const EvaluationSettings& settings, CandidateSide& candidate, Check& check, Values& values,
+       TimedRuns& timed, SampledOutputs& sampled, const CandidateRuns& runs, const Reckoning& reckoning)
       : ops_(ops),
         settings_(settings),
         candidate_(candidate),
+        check_(check),
         values_(values),
         timed_(timed),
+        sampled_(sampled),
         runs_(runs),
         reckoning_(reckoning) {}
 
@@ -59,8 +62,10 @@ class Lies {
   DeviceOps& ops_;
   const EvaluationSettings& settings_;
   CandidateSide& candidate_;
+  Check& check_;
   Values& values_;
   TimedRuns& timed_;
+  SampledOutputs& sampled_;
   const CandidateRuns& runs_;
   const Reckoning& reckoning_;
   double apart_ = 0;

@@ -268,7 +268,7 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
                   problem_.ExactnessOf(i) != Exactness::kExact && !Parted(i, *drawn);
     if (!left_out[i]) continue;
     expected.by_keys.resize(left_out.size());
-    expected.by_keys[i] = KeysSaySomething(i, *drawn, rules);
+    expected.by_keys[i] = KeysSaySomething(i, slot.shape_set, *drawn, rules);
     left_out[i] = !expected.by_keys[i];
   }
   if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
@@ -278,21 +278,29 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
   expected.left_out = std::move(left_out);
 }
 
-std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, const OtherDraw& drawn, const Rules& rules) {
+std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
+                                                   const Rules& rules) {
   // Shifted ones ask how terms that cancel are put together, of a choice as of a number: too much of who need not say
   // how far apart two keys are.
   if (drawn.distribution == Distribution::kShifted && problem_.ExactnessOf(output) == Exactness::kRounded) {
     return std::nullopt;
   }
-  if (!given_keys_) given_keys_ = KeySizes(reference_, reference_.Draw(SecretSeed()));
-  if (output >= given_keys_->size() || !(*given_keys_)[output]) return std::nullopt;
-  const std::optional<Comparison> own = CompareByKeys(problem_, drawn.leaves, output, drawn.expected.plain[output],
-                                                      rules.OfKeys(*(*given_keys_)[output]), &secret_);
-  if (!own || !own->ok || own->undecided || kNoiseFactor * own->noise.rms > kMostNoise ||
-      (reduced_ > 0 && reduced_ * own->noise.condition > kMostNoise / 2)) {
-    return std::nullopt;
+  try {
+    auto known = given_keys_.find(shape_set);
+    if (known == given_keys_.end()) {
+      known = given_keys_.emplace(shape_set, KeySizes(reference_, reference_.Draw(SecretSeed()))).first;
+    }
+    const std::vector<std::optional<double>>& sizes = known->second;
+    if (output >= sizes.size() || !sizes[output]) return std::nullopt;
+    const std::optional<Comparison> own = CompareByKeys(problem_, drawn.leaves, output, drawn.expected.plain[output],
+                                                        rules.OfKeys(*sizes[output]), &secret_);
+    const bool says = own && own->ok && !own->undecided && kNoiseFactor * own->noise.rms <= kMostNoise &&
+                      (reduced_ <= 0 || reduced_ * own->noise.condition <= kMostNoise / 2);
+    return says ? sizes[output] : std::nullopt;
+  } catch (const std::exception& error) {
+    if (AssertFailed(ops_, error)) throw;
+    return std::nullopt;  // no memory to look
   }
-  return (*given_keys_)[output];
 }
 
 // Whether positions that are chosen among the inputs' own values, or counts, are as certain there as where the problem

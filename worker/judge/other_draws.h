@@ -3,6 +3,7 @@
 // docs/correctness.md derives every constant.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -78,7 +79,8 @@ class OtherDraws {
   void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   // Expected::by_keys of an output: nothing where its keys say nothing either.
-  std::optional<double> KeysSaySomething(std::size_t output, const OtherDraw& drawn, const Rules& rules);
+  std::optional<double> KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
+                                         const Rules& rules);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
   // cannot hold; gives other fractions where equal keys are put in another order.
@@ -96,7 +98,7 @@ class OtherDraws {
   bool given_finite_ = true;
   // Of the problem's own values; once asked for.
   std::optional<bool> given_overflows_, given_decide_;
-  std::optional<std::vector<std::optional<double>>> given_keys_;
+  std::map<std::size_t, std::vector<std::optional<double>>> given_keys_;  // KeySizes, by shape set
   std::vector<std::pair<Distribution, int>> kept_;
   std::size_t kept_given_ = 0;
   Random secret_ = Random::Secret();

@@ -79,8 +79,10 @@ class Reader {
  public:
   explicit Reader(const json& inputs) {
     rare_.inputs.resize(inputs.size());
+    rare_.empties.resize(inputs.size(), false);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (Floating(inputs[i])) holds_["in" + std::to_string(i)] = {i};
+      made_of_["in" + std::to_string(i)] = {i};
     }
   }
 
@@ -100,6 +102,15 @@ class Reader {
       }
     }
     Guards(name, operands, numbers);
+    std::set<std::size_t> made_of;
+    for (const json& operand : operands) {
+      const auto known = made_of_.find(operand.get<std::string>());
+      if (known != made_of_.end()) made_of.insert(known->second.begin(), known->second.end());
+    }
+    if (Empties(name, operands)) {
+      for (std::size_t input : made_of) rare_.empties[input] = true;
+    }
+    for (const json& output : operation.at("outputs")) made_of_[output.get<std::string>()] = made_of;
     if (held.empty()) return;
     if (Bounds().Has(name)) {
       // (The second number of a threshold is what is put there.)
@@ -142,18 +153,21 @@ class Reader {
     rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
     cosines_ = cosines_ || Cosines().Has(name);
     selects_ = selects_ || Selects().Has(name);
-    // (Not a number: that is none of both.)
-    const double second = operands.size() > 1 ? Number(operands[1]).value_or(std::nan("")) : std::nan("");
-    const bool by_number = !std::isnan(second);
-    // (Smaller ones are those of norms.)
-    const bool floors = Floors().Has(name) && second > kEpsilon && second <= 1;
-    rare_.empties = rare_.empties || Numbers().Has(name) || floors;
+    const bool by_number = operands.size() > 1 && Number(operands[1]).has_value();
     divides_ = divides_ || (Poles().Has(name) && !by_number);
+  }
+
+  // (Smaller floors are those of norms.)
+  static bool Empties(const std::string& name, const json& operands) {
+    if (Numbers().Has(name)) return true;
+    const double floor = operands.size() > 1 ? Number(operands[1]).value_or(0) : 0;
+    return Floors().Has(name) && floor > kEpsilon && floor <= 1;
   }
 
   RareValues rare_;
   bool selects_ = false, divides_ = false, cosines_ = false;
-  std::map<std::string, std::set<std::size_t>> holds_;  // of values: the inputs whose elements they hold as they are
+  std::map<std::string, std::set<std::size_t>> holds_;    // of values: the inputs whose elements they hold as they are
+  std::map<std::string, std::set<std::size_t>> made_of_;  // and those that have any part in them
 };
 
 }  // namespace
@@ -166,6 +180,8 @@ bool RareValues::TreatsNan() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const OfInput& of) { return of.nan || of.infinity; });
 }
 
+bool RareValues::Emptied() const { return std::find(empties.begin(), empties.end(), true) != empties.end(); }
+
 RareValues RareValuesOf(const json& graph, const json& inputs) {
   Reader reader(inputs);
   bool in_place = false;
@@ -174,7 +190,10 @@ RareValues RareValuesOf(const json& graph, const json& inputs) {
     reader.Read(operation);
   }
   RareValues rare = reader.Result();
-  if (in_place) rare.inputs.clear();  // values change behind their names
+  if (in_place) {  // values change behind their names
+    rare.inputs.clear();
+    rare.empties.clear();
+  }
   return rare;
 }
 

@@ -18,10 +18,12 @@ struct RareValues {
   // An epsilon, or a choice beside a quotient: something keeps what is divided by, or its logarithm, from being zero.
   // Not where an operation is a cosine, whose epsilon honest programs leave out.
   bool guarded = false;
-  // A computed value that is NaN or infinite is looked for or replaced, or one is kept from being less than a number up
-  // to 1, as the count of what a mask lets through is: where it lets nothing through there is a result.
-  bool empties = false;
+  // Of each input, whether a value that is made of it and is NaN or infinite is looked for or replaced, or one is kept
+  // from being less than a number up to 1, as the count of what a mask lets through is: where it lets nothing through
+  // there is a result.
+  std::vector<bool> empties;
 
+  bool Emptied() const;
   bool Bounded() const;
   bool TreatsNan() const;  // or infinities
 };

@@ -106,7 +106,7 @@ std::optional<at::Tensor> NotNumbers(const at::Tensor& value, const RareValues::
 bool Says(const RareValues& rare, int form) {
   return form == kZeroRows       ? rare.guarded
          : form == kBeyondBounds ? rare.Bounded()
-         : form == kEmptyMasks   ? rare.empties
+         : form == kEmptyMasks   ? rare.Emptied()
                                  : rare.TreatsNan();
 }
 
@@ -117,8 +117,10 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   for (std::size_t i = 0; i < given.size(); ++i) {
     const at::Tensor& value = given[i].tensor;
     if (form == kEmptyMasks) {
-      const std::optional<at::Tensor> made = given[i].scalar ? std::nullopt : EmptyRows(value, random);
+      const bool asked = i < rare.empties.size() && rare.empties[i] && !given[i].scalar;
+      std::optional<at::Tensor> made = asked ? EmptyRows(value, random) : std::nullopt;
       if (!made) continue;
+      if (const auto earlier = EarlierEqual(given, i)) made = (*leaves)[*earlier].tensor;
       (*leaves)[i].tensor = WithStrides(*made, value.strides());
       changed = true;
       continue;

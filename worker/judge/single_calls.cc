@@ -1,6 +1,7 @@
 #include "worker/judge/single_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -22,19 +23,26 @@ double MostAlone(std::size_t calls, double each, double asking) {
   return kMoreAlone * each + kDearerAlone * asking + kDearerAloneOnce;
 }
 
-double BeyondAlone(TimedRuns& timed, Values& values, CandidateSide& rival, std::size_t calls, double each,
-                   double asking, double most) {
+double BeyondAlone(const RivalCalls& of) {
+  const double allowed = MostAlone(of.calls, of.each, of.asking);
+  // What was measured is not to be lost for it.
+  const double once = kMoreAlone * std::max(of.each, 0.0) + of.values.draw_seconds();
+  if (!std::isfinite(allowed) || of.rival.conversation().Left() < kSingleAttempts * kSingleCalls * once + 1) return 0;
   double beyond = 0;
   for (int attempt = 0; attempt < kSingleAttempts; ++attempt) {
     std::vector<double> walls;
-    for (int i = 0; i < kSingleCalls && (i < kLeastSingleCalls || i * (each + values.draw_seconds()) < most); ++i) {
-      const Sets sets = timed.Pick(1);
-      values.Refill(sets);
-      const TimedRun run = timed.Other(rival, /*rival=*/true, sets);
-      walls.push_back(run.seconds + run.late - asking);
+    for (int i = 0; i < kSingleCalls && (i < kLeastSingleCalls || i * once < of.most); ++i) {
+      const Sets sets = of.timed.Pick(1);
+      of.values.Refill(sets);
+      of.rival.Keep(sets);
+      const TimedRun run = of.timed.Other(of.rival, /*rival=*/true, sets);
+      walls.push_back(run.seconds + run.late - of.asking);
+      if (walls.back() <= *std::min_element(walls.begin(), walls.end())) {  // it decides
+        of.sampled.VerifyKept(&of.rival, &of.check, sets);
+      }
     }
-    if (*std::min_element(walls.begin(), walls.end()) <= MostAlone(calls, each, asking)) return 0;
-    beyond = attempt == 0 ? Median(walls) - each : std::min(beyond, Median(walls) - each);
+    if (*std::min_element(walls.begin(), walls.end()) <= allowed) return 0;
+    beyond = attempt == 0 ? Median(walls) - of.each : std::min(beyond, Median(walls) - of.each);
   }
   return beyond;
 }

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "worker/judge/check.h"
+#include "worker/judge/sampled_outputs.h"
 #include "worker/judge/side.h"
 #include "worker/judge/timed_runs.h"
 #include "worker/judge/values.h"
@@ -18,9 +20,21 @@ inline constexpr int kSingleAttempts = 3;
 // such runs say nothing of it.
 double MostAlone(std::size_t calls, double each, double asking);
 
-// By what a call of this rival's takes longer by itself, where it is far more each time; 0 where it is not. On a GPU.
-// `most`: that single calls of one attempt may take. Throws Verdict.
-double BeyondAlone(TimedRuns& timed, Values& values, CandidateSide& rival, std::size_t calls, double each,
-                   double asking, double most);
+struct RivalCalls {
+  CandidateSide& rival;
+  Check& check;
+  Values& values;
+  TimedRuns& timed;
+  SampledOutputs& sampled;
+  std::size_t calls;  // of its timed runs
+  double each;        // what one of these takes
+  double asking;
+  double most;  // that single calls of one attempt may take
+};
+
+// By what a call of this rival's takes longer by itself, where it is far more each time; 0 where it is not, or where
+// there is no time left for it. On a GPU.
+// The outputs of the quickest are compared. Throws Verdict.
+double BeyondAlone(const RivalCalls& of);
 
 }  // namespace grove::judge

@@ -324,7 +324,7 @@ void Timing::Run() {
   while (runs_.shorts.size() < kShorts && runs_.calls > 1 && Since(begin_) - values_.drawing() + drawn_ < 1.5 * longest)
     ShortRun();
   const double asking = reckoning_.Asking();
-  Lies lies(ops_, settings_, candidate_, values_, timed_, runs_, reckoning_);
+  Lies lies(ops_, settings_, candidate_, check_, values_, timed_, sampled_, runs_, reckoning_);
   if (const auto lie = lies.InClaims(asking)) Cheated(*lie);
   if (const auto lie = lies.InAsking(asking)) Cheated(*lie);
   const auto in_steps = [this](CandidateSide& side, Check& check, std::size_t calls, double each, double left) {
@@ -353,8 +353,15 @@ void Timing::Run() {
                           static_cast<double>(entry.calls);
       // (Time passes for it while the candidate is asked, too.)
       const Beyond beyond = in_steps(*entry.rival, *entry.rival_check, entry.calls, each, /*left=*/0);
-      const double alone = ops_.cuda() ? BeyondAlone(timed_, values_, *entry.rival, entry.calls, each,
-                                                     reckoning_.EmptyOf(entry), settings_.max_time)
+      const double alone = ops_.cuda() ? BeyondAlone({.rival = *entry.rival,
+                                                      .check = *entry.rival_check,
+                                                      .values = values_,
+                                                      .timed = timed_,
+                                                      .sampled = sampled_,
+                                                      .calls = entry.calls,
+                                                      .each = each,
+                                                      .asking = reckoning_.EmptyOf(entry),
+                                                      .most = settings_.max_time})
                                        : 0;
       entry.apart = std::max(alone, beyond.seconds);
       no_time_for_steps = no_time_for_steps || beyond.no_time;
