@@ -471,14 +471,17 @@ def get_init_inputs():
         assert answer["result"]["verdict"] == "VERDICT_TIMED_OUT", answer
         assert answer["seconds"] < 30, answer
 
-    def test_single_calls_have_to_give_results(self):
-        # In a run of one call, when enough longer ones have been timed: who gives nothing there looks quick.
-        body = """
+    # In forward: of how many calls the run is, and about how many longer ones there were.
+    CALLS = """
         frame = sys._getframe()
         while frame.f_code.co_name != "run" and frame.f_back is not None: frame = frame.f_back
         calls = len(frame.f_locals.get("order") or ())
         if calls > 1: self.longer = getattr(self, "longer", 0) + 1 / calls
-        if calls == 1 and getattr(self, "longer", 0) > 8: return torch.zeros_like(a[0])
+"""
+
+    def test_single_calls_have_to_give_results(self):
+        # In a run of one call, when enough longer ones have been timed: who gives nothing there looks quick.
+        body = self.CALLS + """        if calls == 1 and getattr(self, "longer", 0) > 8: return torch.zeros_like(a[0])
         return torch.relu(a[0])"""
         source = RELU.replace("Model(", "ModelNew(").replace("import torch.nn as nn\n", "import torch.nn as nn\n" + self.IN_STEPS, 1)
         source = source.replace("        return torch.relu(a[0])", body)
@@ -487,12 +490,7 @@ def get_init_inputs():
 
     def test_who_uses_up_the_time_for_steps_cannot_be_measured(self):
         # In a run of one call, when enough longer ones have been timed.
-        body = """
-        frame = sys._getframe()
-        while frame.f_code.co_name != "run" and frame.f_back is not None: frame = frame.f_back
-        calls = len(frame.f_locals.get("order") or ())
-        if calls > 1: self.longer = getattr(self, "longer", 0) + 1 / calls
-        if calls == 1 and getattr(self, "longer", 0) > 8: time.sleep(max(9.5 - age(), 0))
+        body = self.CALLS + """        if calls == 1 and getattr(self, "longer", 0) > 8: time.sleep(max(9.5 - age(), 0))
         return torch.relu(a[0])"""
         source = RELU.replace("Model(", "ModelNew(").replace("import torch.nn as nn\n", "import torch.nn as nn\n" + self.IN_STEPS + """
 def age():  # of this process, which is as old as the evaluation
