@@ -38,6 +38,22 @@ TEST_CASE("Whole numbers of arithmetic alone go as far as sums stay below 2^24",
   CHECK(First(json::array({Operation("sum", {"in0", "[1]", "false", "2"}, Type("int16", {64}))})) == 8);
 }
 
+TEST_CASE("Sums that are kept in 64 bits stay below 2^31 where 2^24 holds none", "[reckoned]") {
+  const json whole = Type("int64"), all = Type("int64", {});
+  const json rest = Operation("remainder", {"in0", "977"}, whole);
+  // 256,000 remainders are up to 2.5e8, whatever they are left of.
+  CHECK(First(json::array({rest, Operation("sum", {"v0", "null"}, all, "v1")}), "int64") == 0x1p24);
+  CHECK(
+      First(json::array({rest, Operation("sum", {"v0", "null"}, all, "v1"), Operation("mul", {"v1", "2"}, all, "v2")}),
+            "int64") == 0);
+  CHECK(First(json::array(
+                  {Operation("floor_divide", {"in0", "1000"}, whole), Operation("sum", {"v0", "null"}, all, "v1")}),
+              "int64") == 0x1p15);
+  CHECK(
+      First(json::array({Operation("remainder", {"in0", "60000"}, whole), Operation("sum", {"v0", "null"}, all, "v1")}),
+            "int64") == 0);
+}
+
 // 4,000 of them, so that 2^30 holds the sums of what is below 2^18.
 TEST_CASE("Sums of fractions that are made of whole numbers could be made in 32 bits", "[reckoned]") {
   const json fractions = Type("float32"), rows = Type("float32", {64});

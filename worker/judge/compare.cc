@@ -336,6 +336,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   same.reduced = 0;
   same.unit = rms > 0 ? rule.unit / rms : 0;
   result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, few, 1, result->noise, same).rms;
+  // The same where the rounding of each operation is known to be more than the inputs' is.
+  if (own > 0 && limits.block > 0 && rms > 0) limits.block = std::max(limits.block, kNoiseFactor * limits.rms / rms);
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;

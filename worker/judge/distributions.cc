@@ -143,9 +143,10 @@ bool MeansMore(const at::Tensor& value) {
   const bool positive = True(value.ge(0).all());
   // Elements are rounded each by itself, so that what is left of a sum grows as its root does.
   const double spacing = Spacing(value.scalar_type());
+  const double off_one = IsHalf(value.scalar_type()) ? 1e-2 : 1e-4;  // of probabilities, and not by chance
   for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
     const at::Tensor sum = wide.sum(dim), squares = wide.square().sum(dim);
-    if (positive && True((sum - 1).abs().le(1e-2).all())) return true;  // probabilities
+    if (positive && True((sum - 1).abs().le(off_one).all())) return true;  // probabilities
     const double off = std::max(8 * spacing / std::sqrt(static_cast<double>(wide.size(dim))), 1e-5);
     if (True((squares - 1).abs().le(off).all())) return true;                                // directions
     if (!positive && True(sum.abs().le(squares.sqrt() * (4 * spacing)).all())) return true;  // mean taken off

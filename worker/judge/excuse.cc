@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -22,6 +24,17 @@ void Excused(const Comparison& given, Comparison* others) {
   others->passes_1e2 = given.passes_1e2;
   others->max_abs_error = given.max_abs_error;
   others->max_rel_error = given.max_rel_error;
+}
+
+// The same with `size` as the rms of honest errors on these values, where that is more.
+Comparison WithErrors(ComparedTensors tensors, double size, Comparison compared, const Rule& rule) {
+  if (!(size > tensors.own_error) || !std::isfinite(size)) return compared;
+  tensors.own_error = size;
+  Rule uncapped = rule;
+  uncapped.cap = 0;  // where that is more than the output, these values say nothing of it
+  Comparison others = CompareTensors(tensors, uncapped);
+  Excused(compared, &others);
+  return others;
 }
 
 struct Selected {  // for as long as it lives, whatever ends it
@@ -61,7 +74,73 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
     }
     if (!Fractions(reference)) return compared;
   }
+  at::Tensor inside;
+  compared = OfInnerRounding(of, tensors, std::move(compared), rule, &inside);
+  compared = EachOfFew(of, tensors, std::move(compared), rule, &inside);
   return BeyondThresholds(of, std::move(tensors), std::move(compared), rule, turns);
+}
+
+bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
+  constexpr double kMostSecondsEach = 0.5, kLooking = 8;
+  if (inside->defined()) return true;
+  if (problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
+  try {
+    Turns turns(kMostSeconds);
+    const Selected selected(reference_, of.shape_set);
+    *inside = RoundingInside(reference_, of.leaves, of.output, tensors.high, tensors.reduction, &secret_, &turns,
+                             kLooking * problem_.double_seconds);
+  } catch (const std::exception&) {  // no memory to look
+  }
+  return inside->defined();
+}
+
+Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared,
+                                    const Rule& rule, at::Tensor* inside) {
+  constexpr std::int64_t kFew = 256;  // as Expected::errors
+  const at::Tensor& reference = tensors.reference;
+  if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.high.defined() ||
+      reference.scalar_type() != at::kFloat || reference.numel() > kFew ||
+      problem_.ExactnessOf(of.output) == Exactness::kExact || !FindInside(of, tensors, inside)) {
+    return compared;
+  }
+  return WithErrors(tensors, std::sqrt(inside->square().mean().item<double>()), std::move(compared), rule);
+}
+
+Comparison Excuses::EachOfFew(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
+                              at::Tensor* inside) {
+  constexpr std::int64_t kFew = 64;
+  constexpr double kSmall = 1.0 / 8;  // of the rms
+  const at::Tensor& reference = tensors.reference;
+  if (!compared.ok || compared.excused || compared.undecided || rule.mode != RuleMode::kScaled || rule.any_order ||
+      rule.reduced > 0 || reference.scalar_type() != at::kFloat || reference.numel() < 2 || reference.numel() > kFew ||
+      !tensors.high.defined() || !tensors.nudged.defined() || problem_.ExactnessOf(of.output) != Exactness::kRounded) {
+    return compared;
+  }
+  const auto parts = [](ComparedTensors* of_them) {
+    return std::array{&of_them->got, &of_them->reference, &of_them->high, &of_them->nudged, &of_them->wide};
+  };
+  ComparedTensors here = tensors;
+  for (at::Tensor* part : parts(&here)) {
+    if (part->defined()) *part = part->reshape({-1}).to(at::kCPU);
+  }
+  for (std::int64_t i = 0; i < reference.numel(); ++i) {
+    ComparedTensors alone = here;
+    for (at::Tensor* part : parts(&alone)) {
+      if (part->defined()) *part = part->narrow(0, i, 1).clone();
+    }
+    const double size = alone.high.abs().item<double>();
+    if (!(size > 0 && size < kSmall * compared.rms)) continue;
+    Comparison of_it = CompareTensors(alone, rule);
+    if (!of_it.ok && !of_it.undecided && FindInside(of, tensors, inside)) {
+      of_it = WithErrors(alone, inside->reshape({-1})[i].item<double>(), std::move(of_it), rule);
+    }
+    if (of_it.ok || of_it.undecided) continue;
+    of_it.why = "a small number beside larger ones: " + of_it.why;
+    of_it.elements = compared.elements;
+    of_it.worst = i;
+    return of_it;
+  }
+  return compared;
 }
 
 Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule,

@@ -42,6 +42,16 @@ class Excuses {
   // that is small beside the output, which no other nudge is seen to cross), what is found of the others.
   Comparison BeyondThresholds(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule,
                               Turns* turns);
+  // Of few elements, whose sums may cancel where nudges move nothing (exp(0) - exp(0)), what is found with the rounding
+  // of each operation on these values as the size of errors. `inside`: FindInside.
+  Comparison OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
+                             at::Tensor* inside);
+  // A few figures in one tensor (a mean error beside a sum of squares) are of a size each, so that the largest says
+  // nothing of the others: of the problem's own values, the small ones one by one.
+  Comparison EachOfFew(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
+                       at::Tensor* inside);
+  // Fills in RoundingInside, unless it is known; whether it is.
+  bool FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside);
   // Of an exact type, a few elements that rounding may have otherwise as far as their number goes: condemns those that
   // no nudge, far larger than the work's rounding, brings where the candidate has them. A number alone would be leave
   // to leave out as many, wherever most of the work is.

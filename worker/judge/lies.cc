@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include "worker/judge/claims.h"
@@ -23,16 +24,17 @@ constexpr double kMostEcho = 50e-3;  // seconds that the judge's own thread work
 
 }  // namespace
 
-void Lies::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
+TimedRun Lies::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
   if (echo_ == nullptr) echo_ = std::make_unique<Echo>();
   values_.Refill(sets);
-  timed_.Candidate(sets);
+  const TimedRun run = timed_.Candidate(sets);
   const Reply& reply = candidate_.reply();
   const double claimed = std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0);
   const int processor = candidate_.processor();
   if (waits->empty()) echo_->Wait(0, processor);  // goes there
   ops_.Rest(processor);
   waits->push_back(echo_->Wait(std::min({claimed, reply.wall, kMostEcho}), processor));
+  return run;
 }
 
 bool Lies::Crowded(double call) {
@@ -77,25 +79,30 @@ std::optional<Lie> Lies::InClaims(double asking) {
     if (Crowded(span)) return std::nullopt;
     return Lie{text, claimed, span};
   }
+  const SingleCalls alone{.side = candidate_,
+                          .check = check_,
+                          .values = values_,
+                          .timed = timed_,
+                          .sampled = sampled_,
+                          .each = span,
+                          .most = settings_.max_time};
   bool honest = false, unsure = false;
   std::vector<double> waits;
   for (int attempt = 0; attempt < (unsure ? kAttemptsUnsure : kSingleAttempts); ++attempt) {
-    std::vector<double> singles, walls;
+    std::vector<double> singles;
     waits.clear();
-    for (int i = 0;
-         i < kSingleCalls && (i < kLeastSingleCalls || i * (span + values_.draw_seconds()) < settings_.max_time); ++i) {
-      const Sets set = timed_.Pick(1);
-      candidate_.Keep(set);
-      TimeWithWait(set, &waits);
-      walls.push_back(candidate_.reply().wall - asking);
+    double wall = std::numeric_limits<double>::infinity();
+    const std::vector<TimedRun> runs = AskAlone(alone, [&](const Sets& set) {
+      const TimedRun run = TimeWithWait(set, &waits);
+      wall = std::min(wall, run.seconds - asking);
       singles.push_back(candidate_.reply().claims[0]);
-      // The quickest decides: who knows a single call when it comes may give nothing.
-      if (walls.back() <= *std::min_element(walls.begin(), walls.end())) sampled_.VerifyKept(&candidate_, &check_, set);
-    }
-    const double wall = *std::min_element(walls.begin(), walls.end()), single = Quantile(singles, 0.1);
-    // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one.
-    const bool apart = ops_.cuda() && wall > most_alone;
-    apart_ = apart && (attempt == 0 || apart_ > 0) ? Median(walls) - each : 0;
+      return run;
+    });
+    const double single = Quantile(singles, 0.1);
+    // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one; and asking,
+    // which it may have done its work beside.
+    const bool apart = ops_.cuda() && QuickestAlone(runs) - asking > most_alone;
+    apart_ = apart && (attempt == 0 || apart_ > 0) ? UsualAlone(runs) - each : 0;
     const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits);
     const bool clear = contradiction == Contradiction::kNone;
     honest = honest || clear;

@@ -57,7 +57,7 @@ class Lies {
   bool Crowded(double call);
   // One more run of the candidate, and what the judge's own thread waits when it is asked in the same way, which takes
   // as long to answer.
-  void TimeWithWait(const Sets& sets, std::vector<double>* waits);
+  TimedRun TimeWithWait(const Sets& sets, std::vector<double>* waits);
 
   DeviceOps& ops_;
   const EvaluationSettings& settings_;

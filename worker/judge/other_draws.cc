@@ -153,7 +153,8 @@ std::string OtherDraws::Idle(Distribution distribution) const {
   for (int form = 0; form < Forms(distribution); ++form) {
     if (!Idle(distribution, form)) return "";
   }
-  if (distribution == Distribution::kIntegers) return "there is no integer input with which there is arithmetic alone";
+  if (distribution == Distribution::kIntegers)
+    return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold";
   return given_finite_ ? "the program names no epsilon, no bound and no place for NaN"
                        : "the reference gives NaN or infinity on the problem's own values";
 }

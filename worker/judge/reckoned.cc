@@ -18,6 +18,9 @@ using nlohmann::json;
 
 // Beyond this a sum that an honest program makes in float32, or in 32 bits, may be another one.
 constexpr double kMost = 0x1p24;
+// Where no input is small enough for that, a sum that is kept in 64 bits may be as large as 32 bits hold: nobody makes
+// it in float32.
+constexpr double kMostWide = 0x1p31 - 1;
 // What is made of whole numbers and fractions, in units of the whole ones: a program that sums these in 32 bits first,
 // and multiplies the sums by the fractions, is as good.
 constexpr double kMostSum = 0x1p30;
@@ -78,8 +81,9 @@ double Elements(const Value& value) {
 // One reading of the graph with inputs of one size.
 class Reading {
  public:
-  Reading(const json& inputs, const std::vector<bool>& wanted, double size, std::set<std::size_t>* others)
-      : others_(*others) {
+  Reading(const json& inputs, const std::vector<bool>& wanted, double size, bool wide_sums,
+          std::set<std::size_t>* others)
+      : wide_sums_(wide_sums), others_(*others) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       Value value = Typed(inputs[i]);
       if (wanted[i]) {
@@ -112,7 +116,8 @@ class Reading {
         const auto size = SizeOf(name, operands, value);
         const bool list = name == "ListConstruct" || name == "TupleConstruct" || value.dtype == "Tensor[]";
         const bool whole = !list && !Fractions(value.dtype);
-        const double holds = Holds(value.dtype);
+        const bool wide = wide_sums_ && value.dtype == "int64" && (name == "sum" || name == "cumsum");
+        const double holds = wide ? kMostWide : Holds(value.dtype);
         // What is made whole of fractions, or a flag, is decided by the values.
         if (!size || (whole && (holds == 0 || floats || !std::isfinite(*size)))) {
           others_.insert(sources.begin(), sources.end());
@@ -201,12 +206,15 @@ class Reading {
     if (Quotients().Has(name)) {
       if (!constant(1) || operands[1].size == 0) return std::nullopt;
       if (fractions) return std::max(size(0), size(1));
-      return std::max(size(0), std::max(operands[1].size, size(0) / operands[1].size));
+      // (Below zero a remainder is what is left to the divisor.)
+      if (name == "remainder" || name == "fmod") return operands[1].size;
+      return size(0) / operands[1].size + 1;
     }
     return std::nullopt;
   }
 
   std::map<std::string, Value> values_;
+  const bool wide_sums_;
   std::set<std::size_t>& others_;
   bool too_large_ = false;
 };
@@ -226,20 +234,22 @@ std::vector<double> Reckoned(const json& graph, const json& inputs) {
     const std::string dtype = Typed(inputs[i]).dtype;
     wanted[i] = (dtype == "int32" || dtype == "int64") && used.count("in" + std::to_string(i)) != 0;
   }
-  // Largest first. An input that turns out to be none leaves the others with operands of which nothing is known.
-  for (double size = kMost; size >= kLeast && any();) {
-    std::set<std::size_t> others;
-    Reading reading(inputs, wanted, size, &others);
-    for (const json& operation : graph) reading.Read(operation);
-    if (!others.empty()) {
-      for (std::size_t input : others) wanted[input] = false;
-      continue;
+  for (const bool wide_sums : {false, true}) {
+    // Largest first. An input that turns out to be none leaves the others with operands of which nothing is known.
+    for (double size = kMost; size >= kLeast && any();) {
+      std::set<std::size_t> others;
+      Reading reading(inputs, wanted, size, wide_sums, &others);
+      for (const json& operation : graph) reading.Read(operation);
+      if (!others.empty()) {
+        for (std::size_t input : others) wanted[input] = false;
+        continue;
+      }
+      if (!reading.too_large()) {
+        for (std::size_t i = 0; i < inputs.size(); ++i) most[i] = wanted[i] ? size : 0;
+        return most;
+      }
+      size /= 2;
     }
-    if (!reading.too_large()) {
-      for (std::size_t i = 0; i < inputs.size(); ++i) most[i] = wanted[i] ? size : 0;
-      return most;
-    }
-    size /= 2;
   }
   return most;
 }

@@ -70,6 +70,7 @@ at::Tensor Inexact(const at::Tensor& values) { return values.to(at::kFloat).to(a
 struct Shaking {
   at::Generator generator;
   double sign = 1;
+  double spacings = 2;  // of float32, that an operation may be off by
   double reduction = 1;
   int depth = 0;                 // operations that the present one is a part of
   bool busy = false;             // what is run is no part of the program
@@ -181,9 +182,10 @@ void Shake(const Watched& watched, const at::Tensor& result) {
       if (at::infer_size(mask.sizes(), moves.sizes()) == moves.sizes().vec()) moves = moves.logical_or(mask);
     }
   }
-  at::Tensor size = result.abs() * (2 * kSpacing);
+  const double off = shaking->spacings * kSpacing;
+  at::Tensor size = result.abs() * off;
   if (sum && !watched.in_place) {
-    size = Sizes(watched, result) * (2 * kSpacing) + result.abs() * (kSpacing / 3 * std::sqrt(shaking->reduction));
+    size = Sizes(watched, result) * off + result.abs() * (kSpacing / 3 * std::sqrt(shaking->reduction));
   }
   if (moves.defined()) size = size.masked_fill(moves.logical_not(), 0);
   const at::Tensor moved =
@@ -224,6 +226,19 @@ struct Watching {
   Set<Shaking*> set;
   Observed<Begin, End> observed;
 };
+
+// The outputs of one evaluation that is shaken so; none where it gave more on its way than may be kept.
+std::vector<at::Tensor> Shaken(Reference& reference, const std::vector<Leaf>& leaves, Shaking* how) {
+  how->own.clear();
+  how->kept.clear();
+  how->bytes = 0;
+  const auto call = reference.Prepare(leaves, Mode::kDouble);
+  {
+    const Watching watching(how);
+    call->Run();
+  }
+  return how->bytes > kMostKept ? std::vector<at::Tensor>() : call->Outputs();
+}
 
 at::Tensor AsItIs(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output) {
   const auto call = reference.Prepare(leaves, Mode::kDouble);
@@ -266,20 +281,11 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
     how.generator = MakeGenerator(got.device(), seed);
     how.sign = run % 2 == 0 ? 1 : -1;
     how.reduction = reduction;
-    how.own.clear();
-    how.kept.clear();
-    how.bytes = 0;
     std::vector<Leaf> nudged = Nudge(leaves, kNudge, random);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       if (IsWhole(leaves[i])) nudged[i] = leaves[i];
     }
-    const auto call = reference.Prepare(nudged, Mode::kDouble);
-    {
-      const Watching watching(&how);
-      call->Run();
-    }
-    const std::vector<at::Tensor> outputs = call->Outputs();
-    if (how.bytes > kMostKept) return {};
+    const std::vector<at::Tensor> outputs = Shaken(reference, nudged, &how);
     if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) return {};
     values = at::where(reached, values, outputs[output].to(got.scalar_type()));
     reached.logical_or_(agree(got, outputs[output]));
@@ -289,6 +295,25 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
     if (few && reached.all().item<bool>()) break;
   }
   return moved.sum().item<double>() <= most ? Reached{reached, values} : Reached();
+}
+
+at::Tensor RoundingInside(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
+                          const at::Tensor& high, double reduction, Random* random, Turns* turns, double each) {
+  constexpr int kRuns = 8, kLeastRuns = 3;
+  if (high.numel() > kMostElements || high.numel() == 0 || high.is_complex()) return {};
+  const at::Tensor still = high.to(at::kDouble);
+  Shaking how;
+  how.spacings = 0.5;  // what one operation rounds by at most
+  how.reduction = reduction;
+  at::Tensor squares = at::zeros_like(still);
+  int runs = 0;
+  for (; runs < kRuns && turns->Take(each); ++runs) {
+    how.generator = MakeGenerator(high.device(), random->Next() >> 1);
+    const std::vector<at::Tensor> outputs = Shaken(reference, leaves, &how);
+    if (output >= outputs.size() || outputs[output].sizes() != high.sizes() || outputs[output].is_complex()) return {};
+    squares += (outputs[output].to(at::kDouble) - still).square();
+  }
+  return runs < kLeastRuns ? at::Tensor() : (squares / runs).sqrt();
 }
 
 }  // namespace grove::judge

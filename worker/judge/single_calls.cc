@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "worker/judge/statistics.h"
 
@@ -15,6 +14,9 @@ namespace {
 // have rested, code and weights in no cache.
 constexpr double kMoreAlone = 2, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
 constexpr std::size_t kFewCalls = 3;
+constexpr int kCalls = 9, kLeastCalls = 3;  // of one attempt; the least, where they take long
+
+double Taken(const TimedRun& run) { return run.seconds + run.late; }
 
 }  // namespace
 
@@ -23,26 +25,44 @@ double MostAlone(std::size_t calls, double each, double asking) {
   return kMoreAlone * each + kDearerAlone * asking + kDearerAloneOnce;
 }
 
-double BeyondAlone(const RivalCalls& of) {
-  const double allowed = MostAlone(of.calls, of.each, of.asking);
+std::vector<TimedRun> AskAlone(const SingleCalls& of, const std::function<TimedRun(const Sets&)>& run) {
+  const double once = of.each + of.values.draw_seconds();
+  std::vector<TimedRun> runs;
+  for (int i = 0; i < kCalls && (i < kLeastCalls || i * once < of.most); ++i) {
+    const Sets set = of.timed.Pick(1);
+    of.side.Keep(set);
+    runs.push_back(run(set));
+    // Who knows a single call when it comes may give nothing.
+    if (Taken(runs.back()) <= QuickestAlone(runs)) of.sampled.VerifyKept(&of.side, &of.check, set);
+  }
+  return runs;
+}
+
+double QuickestAlone(const std::vector<TimedRun>& runs) {
+  double quickest = std::numeric_limits<double>::infinity();
+  for (const TimedRun& run : runs) quickest = std::min(quickest, Taken(run));
+  return quickest;
+}
+
+double UsualAlone(const std::vector<TimedRun>& runs) {
+  std::vector<double> taken;
+  for (const TimedRun& run : runs) taken.push_back(Taken(run));
+  return Median(taken);
+}
+
+double BeyondAlone(const SingleCalls& of, std::size_t calls, double asking) {
+  const double allowed = MostAlone(calls, of.each, asking);
   // What was measured is not to be lost for it.
   const double once = kMoreAlone * std::max(of.each, 0.0) + of.values.draw_seconds();
-  if (!std::isfinite(allowed) || of.rival.conversation().Left() < kSingleAttempts * kSingleCalls * once + 1) return 0;
-  double beyond = 0;
+  if (!std::isfinite(allowed) || of.side.conversation().Left() < kSingleAttempts * kCalls * once + 1) return 0;
+  double beyond = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < kSingleAttempts; ++attempt) {
-    std::vector<double> walls;
-    for (int i = 0; i < kSingleCalls && (i < kLeastSingleCalls || i * once < of.most); ++i) {
-      const Sets sets = of.timed.Pick(1);
-      of.values.Refill(sets);
-      of.rival.Keep(sets);
-      const TimedRun run = of.timed.Other(of.rival, /*rival=*/true, sets);
-      walls.push_back(run.seconds + run.late - of.asking);
-      if (walls.back() <= *std::min_element(walls.begin(), walls.end())) {  // it decides
-        of.sampled.VerifyKept(&of.rival, &of.check, sets);
-      }
-    }
-    if (*std::min_element(walls.begin(), walls.end()) <= allowed) return 0;
-    beyond = attempt == 0 ? Median(walls) - of.each : std::min(beyond, Median(walls) - of.each);
+    const std::vector<TimedRun> runs = AskAlone(of, [&of](const Sets& set) {
+      of.values.Refill(set);
+      return of.timed.Other(of.side, /*rival=*/true, set);
+    });
+    if (QuickestAlone(runs) - asking <= allowed) return 0;
+    beyond = std::min(beyond, UsualAlone(runs) - of.each);
   }
   return beyond;
 }

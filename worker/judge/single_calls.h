@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <vector>
 
 #include "worker/judge/check.h"
 #include "worker/judge/sampled_outputs.h"
@@ -13,28 +15,33 @@
 
 namespace grove::judge {
 
-inline constexpr int kSingleCalls = 9, kLeastSingleCalls = 3;  // of one attempt; the least, where they take long
 inline constexpr int kSingleAttempts = 3;
 
-// A single call may take so long, where one of a run of `calls` takes `each` and asking costs `asking`. Infinite where
-// such runs say nothing of it.
+// A single call may take so long, what asking costs taken off, where one of a run of `calls` takes `each` and asking
+// costs `asking`. Infinite where such runs say nothing of it.
 double MostAlone(std::size_t calls, double each, double asking);
 
-struct RivalCalls {
-  CandidateSide& rival;
-  Check& check;
+struct SingleCalls {
+  CandidateSide& side;
+  Check& check;  // of that
   Values& values;
   TimedRuns& timed;
   SampledOutputs& sampled;
-  std::size_t calls;  // of its timed runs
-  double each;        // what one of these takes
-  double asking;
-  double most;  // that single calls of one attempt may take
+  double each;  // what a call may be thought to take
+  double most;  // that they may take together, but for the least of them
 };
 
-// By what a call of this rival's takes longer by itself, where it is far more each time; 0 where it is not, or where
-// there is no time left for it. On a GPU.
-// The outputs of the quickest are compared. Throws Verdict.
-double BeyondAlone(const RivalCalls& of);
+// One attempt: some single calls on new values, each made by `run`. The outputs of the quickest, which decides, are
+// compared. Throws Verdict.
+std::vector<TimedRun> AskAlone(const SingleCalls& of, const std::function<TimedRun(const Sets&)>& run);
+
+// What the quickest of them took, and the usual one, with what asking costs.
+double QuickestAlone(const std::vector<TimedRun>& runs);
+double UsualAlone(const std::vector<TimedRun>& runs);
+
+// By what a call of this rival's takes longer by itself, where it is far more each time, as of a candidate's (lies.h);
+// 0 where it is not, or where there is no time left for it. On a GPU. `calls`: of its timed runs, one of which takes
+// `of.each`. Throws Verdict.
+double BeyondAlone(const SingleCalls& of, std::size_t calls, double asking);
 
 }  // namespace grove::judge

@@ -353,16 +353,14 @@ void Timing::Run() {
                           static_cast<double>(entry.calls);
       // (Time passes for it while the candidate is asked, too.)
       const Beyond beyond = in_steps(*entry.rival, *entry.rival_check, entry.calls, each, /*left=*/0);
-      const double alone = ops_.cuda() ? BeyondAlone({.rival = *entry.rival,
-                                                      .check = *entry.rival_check,
-                                                      .values = values_,
-                                                      .timed = timed_,
-                                                      .sampled = sampled_,
-                                                      .calls = entry.calls,
-                                                      .each = each,
-                                                      .asking = reckoning_.EmptyOf(entry),
-                                                      .most = settings_.max_time})
-                                       : 0;
+      const SingleCalls single{.side = *entry.rival,
+                               .check = *entry.rival_check,
+                               .values = values_,
+                               .timed = timed_,
+                               .sampled = sampled_,
+                               .each = each,
+                               .most = settings_.max_time};
+      const double alone = ops_.cuda() ? BeyondAlone(single, entry.calls, reckoning_.EmptyOf(entry)) : 0;
       entry.apart = std::max(alone, beyond.seconds);
       no_time_for_steps = no_time_for_steps || beyond.no_time;
     });
