@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -26,14 +27,17 @@ void Excused(const Comparison& given, Comparison* others) {
   others->max_rel_error = given.max_rel_error;
 }
 
-// The same with `size` as the rms of honest errors on these values, where that is more.
+// What is found where honest errors on these values are of this size (rms, or that of the only element), when that is
+// right. What it is compared by is of this draw alone, and no measure for others.
 Comparison WithErrors(ComparedTensors tensors, double size, Comparison compared, const Rule& rule) {
+  size *= FewElements(static_cast<double>(tensors.reference.numel()));
   if (!(size > tensors.own_error) || !std::isfinite(size)) return compared;
   tensors.own_error = size;
   Rule uncapped = rule;
   uncapped.cap = 0;  // where that is more than the output, these values say nothing of it
   Comparison others = CompareTensors(tensors, uncapped);
-  Excused(compared, &others);
+  if (!others.ok) return compared;
+  others.noise = compared.noise;
   return others;
 }
 
@@ -81,11 +85,13 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
 }
 
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
-  constexpr double kMostSecondsEach = 0.5, kLooking = 8;
+  constexpr double kLooking = 8;  // looking at each operation's operands takes longer than the program alone
+  constexpr double kMostSecondsEach = kMostSeconds / kLooking / kLeastRunsInside;
   if (inside->defined()) return true;
   if (problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
   try {
     Turns turns(kMostSeconds);
+    const Choosing choosing(expecting_.chosen());
     const Selected selected(reference_, of.shape_set);
     *inside = RoundingInside(reference_, of.leaves, of.output, tensors.high, tensors.reduction, &secret_, &turns,
                              kLooking * problem_.double_seconds);
@@ -103,7 +109,9 @@ Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& ten
       problem_.ExactnessOf(of.output) == Exactness::kExact || !FindInside(of, tensors, inside)) {
     return compared;
   }
-  return WithErrors(tensors, std::sqrt(inside->square().mean().item<double>()), std::move(compared), rule);
+  const at::Tensor known = inside->masked_select(at::isfinite(*inside));
+  if (known.numel() == 0) return compared;
+  return WithErrors(tensors, std::sqrt(known.square().mean().item<double>()), std::move(compared), rule);
 }
 
 Comparison Excuses::EachOfFew(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
@@ -116,29 +124,45 @@ Comparison Excuses::EachOfFew(const Source& of, const ComparedTensors& tensors, 
       !tensors.high.defined() || !tensors.nudged.defined() || problem_.ExactnessOf(of.output) != Exactness::kRounded) {
     return compared;
   }
-  const auto parts = [](ComparedTensors* of_them) {
-    return std::array{&of_them->got, &of_them->reference, &of_them->high, &of_them->nudged, &of_them->wide};
+  const double least = TinyOf(wire::FindDType("float32").value());
+  const auto compared_of = [](ComparedTensors* one) {
+    return std::array{&one->got, &one->reference, &one->high, &one->nudged, &one->wide};
   };
-  ComparedTensors here = tensors;
-  for (at::Tensor* part : parts(&here)) {
-    if (part->defined()) *part = part->reshape({-1}).to(at::kCPU);
+  ComparedTensors flat = tensors;
+  for (at::Tensor* tensor : compared_of(&flat)) {
+    if (tensor->defined()) *tensor = tensor->reshape({-1}).to(at::kCPU);
   }
   for (std::int64_t i = 0; i < reference.numel(); ++i) {
-    ComparedTensors alone = here;
-    for (at::Tensor* part : parts(&alone)) {
-      if (part->defined()) *part = part->narrow(0, i, 1).clone();
+    ComparedTensors single = flat;
+    for (at::Tensor* tensor : compared_of(&single)) {
+      if (tensor->defined()) *tensor = tensor->narrow(0, i, 1).clone();
     }
-    const double size = alone.high.abs().item<double>();
-    if (!(size > 0 && size < kSmall * compared.rms)) continue;
-    Comparison of_it = CompareTensors(alone, rule);
-    if (!of_it.ok && !of_it.undecided && FindInside(of, tensors, inside)) {
-      of_it = WithErrors(alone, inside->reshape({-1})[i].item<double>(), std::move(of_it), rule);
-    }
-    if (of_it.ok || of_it.undecided) continue;
-    of_it.why = "a small number beside larger ones: " + of_it.why;
-    of_it.elements = compared.elements;
-    of_it.worst = i;
-    return of_it;
+    const double size = single.high.abs().item<double>();
+    if (!(size >= least && size < kSmall * compared.rms)) continue;
+    // A share of elements above a threshold is a number, too, and no nudge says what rounding does to it.
+    if (single.nudged.equal(single.high)) continue;
+    Comparison alone = CompareTensors(single, rule);
+    if (alone.ok || alone.undecided) continue;
+    // Nobody is condemned by one number without it.
+    if (!FindInside(of, tensors, inside)) return compared;
+    const double rounding = inside->reshape({-1})[i].item<double>();
+    if (!std::isfinite(rounding)) continue;
+    alone = WithErrors(single, rounding, std::move(alone), rule);
+    if (alone.ok || alone.undecided) continue;
+    Comparison wrong = compared;
+    wrong.ok = wrong.passes_scaled = false;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "a number that is small beside the others is off by %.3g of itself, and %.3g is allowed",
+                  alone.scaled_error, alone.scaled_allowed);
+    wrong.why = text;
+    wrong.mismatched = 1;
+    wrong.worst = i;
+    wrong.expected = alone.expected;
+    wrong.got = alone.got;
+    wrong.error = alone.error;
+    wrong.allowed = alone.allowed;
+    return wrong;
   }
   return compared;
 }

@@ -99,10 +99,10 @@ std::optional<Lie> Lies::InClaims(double asking) {
       return run;
     });
     const double single = Quantile(singles, 0.1);
-    // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one; and asking,
-    // which it may have done its work beside.
-    const bool apart = ops_.cuda() && QuickestAlone(runs) - asking > most_alone;
-    apart_ = apart && (attempt == 0 || apart_ > 0) ? UsualAlone(runs) - each : 0;
+    // What such a run costs once, or does once for all of its calls, is in each call of whoever makes one.
+    const bool apart = ops_.cuda() && QuickestAlone(runs, asking) > most_alone;
+    const double beyond = CountsAlone(runs, asking) - each;
+    apart_ = !apart ? 0 : attempt == 0 ? beyond : std::min(apart_, beyond);
     const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits);
     const bool clear = contradiction == Contradiction::kNone;
     honest = honest || clear;

@@ -207,7 +207,8 @@ class Reading {
       if (!constant(1) || operands[1].size == 0) return std::nullopt;
       if (fractions) return std::max(size(0), size(1));
       // (Below zero a remainder is what is left to the divisor.)
-      if (name == "remainder" || name == "fmod") return operands[1].size;
+      if (name == "fmod") return std::min(size(0), operands[1].size);
+      if (name == "remainder") return operands[1].size;
       return size(0) / operands[1].size + 1;
     }
     return std::nullopt;

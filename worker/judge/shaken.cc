@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "worker/judge/compare.h"
@@ -28,6 +29,8 @@ constexpr double kCoarse = 256;
 // What a program gives on its way is held while it runs; of those that give more, nothing is said.
 constexpr std::size_t kMostKept = std::size_t{512} << 20;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // of the output
+// Where more are made, a loop may be waiting for what does not come to rest while it is shaken: nothing is said.
+constexpr int kMostOperations = 1 << 17;
 
 // Element by element, without constants of their own: exact where float32 holds operands and result.
 constexpr char kElementwise[] =
@@ -70,8 +73,9 @@ at::Tensor Inexact(const at::Tensor& values) { return values.to(at::kFloat).to(a
 struct Shaking {
   at::Generator generator;
   double sign = 1;
-  double spacings = 2;  // of float32, that an operation may be off by
-  double reduction = 1;
+  double spacings = 2;     // of float32, that an operation may be off by
+  double accumulator = 0;  // relative, that a sum may be off by besides
+  int operations = 0;
   int depth = 0;                 // operations that the present one is a part of
   bool busy = false;             // what is run is no part of the program
   std::set<const void*> own;     // memory that operations of this run gave
@@ -120,6 +124,10 @@ void Look(const c10::IValue& input, Watched* watched) {
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   if (shaking == nullptr || shaking->busy || shaking->bytes > kMostKept) return nullptr;
+  if (++shaking->operations > kMostOperations) {
+    shaking->bytes = kMostKept + 1;
+    return nullptr;
+  }
   auto watched = std::make_unique<Watched>();
   watched->arithmetic = ArithmeticOf(function.name(), &watched->in_place);
   watched->divides = std::strncmp(function.name(), "aten::div", 9) == 0;
@@ -185,7 +193,7 @@ void Shake(const Watched& watched, const at::Tensor& result) {
   const double off = shaking->spacings * kSpacing;
   at::Tensor size = result.abs() * off;
   if (sum && !watched.in_place) {
-    size = Sizes(watched, result) * off + result.abs() * (kSpacing / 3 * std::sqrt(shaking->reduction));
+    size = Sizes(watched, result) * off + result.abs() * shaking->accumulator;
   }
   if (moves.defined()) size = size.masked_fill(moves.logical_not(), 0);
   const at::Tensor moved =
@@ -227,11 +235,13 @@ struct Watching {
   Observed<Begin, End> observed;
 };
 
-// The outputs of one evaluation that is shaken so; none where it gave more on its way than may be kept.
+// The outputs of one evaluation that is shaken so; none where it gave more on its way than may be kept, or made too
+// many operations.
 std::vector<at::Tensor> Shaken(Reference& reference, const std::vector<Leaf>& leaves, Shaking* how) {
   how->own.clear();
   how->kept.clear();
   how->bytes = 0;
+  how->operations = 0;
   const auto call = reference.Prepare(leaves, Mode::kDouble);
   {
     const Watching watching(how);
@@ -280,7 +290,7 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
     if (run % 2 == 0) seed = random->Next() >> 1;
     how.generator = MakeGenerator(got.device(), seed);
     how.sign = run % 2 == 0 ? 1 : -1;
-    how.reduction = reduction;
+    how.accumulator = kSpacing / 3 * std::sqrt(reduction);
     std::vector<Leaf> nudged = Nudge(leaves, kNudge, random);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       if (IsWhole(leaves[i])) nudged[i] = leaves[i];
@@ -299,21 +309,26 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
 
 at::Tensor RoundingInside(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                           const at::Tensor& high, double reduction, Random* random, Turns* turns, double each) {
-  constexpr int kRuns = 8, kLeastRuns = 3;
+  constexpr int kRuns = 8;
   if (high.numel() > kMostElements || high.numel() == 0 || high.is_complex()) return {};
   const at::Tensor still = high.to(at::kDouble);
   Shaking how;
   how.spacings = 0.5;  // what one operation rounds by at most
-  how.reduction = reduction;
-  at::Tensor squares = at::zeros_like(still);
-  int runs = 0;
-  for (; runs < kRuns && turns->Take(each); ++runs) {
+  // As much as WorkError allows, however it is multiplied: of long sums less than what leaving out a part of them
+  // makes.
+  const double root = std::sqrt(std::max(reduction, 1.0));
+  how.accumulator = std::min(kSpacing / 3 * root, kLeftOut / (kNoiseFactor * FewElements(1)) / root);
+  std::vector<at::Tensor> errors;
+  while (errors.size() < kRuns && turns->Take(each)) {
     how.generator = MakeGenerator(high.device(), random->Next() >> 1);
     const std::vector<at::Tensor> outputs = Shaken(reference, leaves, &how);
     if (output >= outputs.size() || outputs[output].sizes() != high.sizes() || outputs[output].is_complex()) return {};
-    squares += (outputs[output].to(at::kDouble) - still).square();
+    errors.push_back((outputs[output].to(at::kDouble) - still).abs());
   }
-  return runs < kLeastRuns ? at::Tensor() : (squares / runs).sqrt();
+  if (errors.size() < kLeastRunsInside) return {};
+  // What jumps in two of eight says nothing of rounding.
+  const at::Tensor sorted = std::get<0>(at::stack(errors).sort(0));
+  return sorted.select(0, static_cast<std::int64_t>(errors.size() - 1 - errors.size() / 4));
 }
 
 }  // namespace grove::judge

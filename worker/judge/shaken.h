@@ -27,9 +27,12 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
                           const at::Tensor& got, const at::Tensor& high, const at::Tensor& allowed, double reduction,
                           Random* random, Turns* turns, double each);
 
-// By how much rounding of float32 in each operation moves each element of output `output` on these values (rms over
-// several evaluations): what no nudge of the inputs shows where these are zeros, or cancel before anything is rounded.
-// Undefined where that is not known. `high`: its values in float64. `turns`, `each`, `reduction`: as above.
+inline constexpr std::size_t kLeastRunsInside = 4;  // of RoundingInside; with fewer nothing is known
+
+// By how much rounding of float32 in each operation moves each element of output `output` on these values (the third
+// largest of eight evaluations, or the like of fewer): what no nudge of the inputs shows where these are zeros, or
+// cancel before anything is rounded. Undefined where that is not known. `high`: its values in float64. `turns`, `each`,
+// `reduction`: as above.
 at::Tensor RoundingInside(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                           const at::Tensor& high, double reduction, Random* random, Turns* turns, double each);
 

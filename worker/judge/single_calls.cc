@@ -16,13 +16,15 @@ constexpr double kMoreAlone = 2, kDearerAlone = 0.25, kDearerAloneOnce = 100e-6;
 constexpr std::size_t kFewCalls = 3;
 constexpr int kCalls = 9, kLeastCalls = 3;  // of one attempt; the least, where they take long
 
+double RoomForAsking(double asking) { return kDearerAlone * asking + kDearerAloneOnce; }
+
 double Taken(const TimedRun& run) { return run.seconds + run.late; }
 
 }  // namespace
 
 double MostAlone(std::size_t calls, double each, double asking) {
   if (calls < kFewCalls) return std::numeric_limits<double>::infinity();
-  return kMoreAlone * each + kDearerAlone * asking + kDearerAloneOnce;
+  return kMoreAlone * each + RoomForAsking(asking);
 }
 
 std::vector<TimedRun> AskAlone(const SingleCalls& of, const std::function<TimedRun(const Sets&)>& run) {
@@ -33,21 +35,21 @@ std::vector<TimedRun> AskAlone(const SingleCalls& of, const std::function<TimedR
     of.side.Keep(set);
     runs.push_back(run(set));
     // Who knows a single call when it comes may give nothing.
-    if (Taken(runs.back()) <= QuickestAlone(runs)) of.sampled.VerifyKept(&of.side, &of.check, set);
+    if (Taken(runs.back()) <= QuickestAlone(runs, /*asking=*/0)) of.sampled.VerifyKept(&of.side, &of.check, set);
   }
   return runs;
 }
 
-double QuickestAlone(const std::vector<TimedRun>& runs) {
+double QuickestAlone(const std::vector<TimedRun>& runs, double asking) {
   double quickest = std::numeric_limits<double>::infinity();
   for (const TimedRun& run : runs) quickest = std::min(quickest, Taken(run));
-  return quickest;
+  return quickest - asking;
 }
 
-double UsualAlone(const std::vector<TimedRun>& runs) {
+double CountsAlone(const std::vector<TimedRun>& runs, double asking) {
   std::vector<double> taken;
   for (const TimedRun& run : runs) taken.push_back(Taken(run));
-  return Median(taken);
+  return Median(taken) - asking + std::min(asking, RoomForAsking(asking));
 }
 
 double BeyondAlone(const SingleCalls& of, std::size_t calls, double asking) {
@@ -61,8 +63,8 @@ double BeyondAlone(const SingleCalls& of, std::size_t calls, double asking) {
       of.values.Refill(set);
       return of.timed.Other(of.side, /*rival=*/true, set);
     });
-    if (QuickestAlone(runs) - asking <= allowed) return 0;
-    beyond = std::min(beyond, UsualAlone(runs) - of.each);
+    if (QuickestAlone(runs, asking) <= allowed) return 0;
+    beyond = std::min(beyond, CountsAlone(runs, asking) - of.each);
   }
   return beyond;
 }

@@ -35,9 +35,11 @@ struct SingleCalls {
 // compared. Throws Verdict.
 std::vector<TimedRun> AskAlone(const SingleCalls& of, const std::function<TimedRun(const Sets&)>& run);
 
-// What the quickest of them took, and the usual one, with what asking costs.
-double QuickestAlone(const std::vector<TimedRun>& runs);
-double UsualAlone(const std::vector<TimedRun>& runs);
+// What the quickest of them took, asking taken off: that is compared with MostAlone.
+double QuickestAlone(const std::vector<TimedRun>& runs, double asking);
+// What a call counts where that is far more: the usual one, with as much of asking as MostAlone leaves room for, within
+// which nobody can tell what of it is asking.
+double CountsAlone(const std::vector<TimedRun>& runs, double asking);
 
 // By what a call of this rival's takes longer by itself, where it is far more each time, as of a candidate's (lies.h);
 // 0 where it is not, or where there is no time left for it. On a GPU. `calls`: of its timed runs, one of which takes
