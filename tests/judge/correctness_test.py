@@ -1136,6 +1136,21 @@ def eight_bits(w):
                 result = self.native(problem, kernel)["result"]
                 assert result["verdict"] == verdict, (kernel, result)
 
+    def test_a_small_figure_beside_large_ones_is_judged_by_itself(self):
+        figures = model("        d = a[0] - a[1]\n        return torch.stack([(d * d).sum(), d.abs().mean()])", "[torch.rand(256, 256), torch.rand(256, 256)]")
+        assert self.new(figures, "d.abs().mean()", "d.abs().sum() / d.numel()")["result"]["verdict"] == "VERDICT_CORRECT"
+        # The largest being off by some roundings is no way around it.
+        for large in ("(d * d).sum()", "(d * d).sum() * (1 + 4e-6)"):
+            guessed = self.new(figures, "(d * d).sum(), d.abs().mean()", large + ", (d * d).mean().sqrt() * 0.82")["result"]
+            assert guessed["verdict"] == "VERDICT_WRONG", (large, guessed)
+
+    def test_rounding_inside_is_no_leave_to_leave_out_a_part_of_a_long_sum(self):
+        mean = model("        return (a[0] * a[0]).mean()", "[torch.rand(1 << 22)]")
+        body = "double s = 0; for (long i = 0; i < %s; ++i) s += x[i] * x[i]; y[0] = s / %s;"
+        for terms, verdict in ("4194304", "VERDICT_CORRECT"), ("3984588", "VERDICT_WRONG"):
+            result = self.native(mean, body % (terms, terms))["result"]
+            assert result["verdict"] == verdict, result
+
     def test_a_loss_of_labels_sums_rows_and_classes_one_after_the_other(self):
         loss = model("        x, y = [v / v.norm(dim=-1, keepdim=True) for v in a]\n        return nn.functional.cross_entropy(x @ y.T / 0.07, torch.arange(1024))",
                      "[torch.randn(1024, 128), torch.randn(1024, 128)]")

@@ -312,7 +312,8 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     // A float64 evaluation that is slow is done for a shape's first trial alone: its noise figures serve the others.
     const bool first = !drawn[set];
     drawn[set] = true;
-    // Indices that rounding decides are few and other ones in each draw: there every draw says how many.
+    // Indices that rounding decides are few and other ones in each draw: there every draw says how many. Of figures,
+    // whose small ones are judged one by one, each draw says what it leaves of them.
     Expected expected;
     std::optional<OtherDraw> moved;
     if (trial == leaning) moved = others_.Lean(*slot, leaves);
@@ -325,7 +326,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
       // (One that is to be looked at for marks of lower precision needs it.)
       const bool high = first || problem_.double_seconds < 0.5 ||
                         (trial == marked && problem_.double_seconds < kMostForMarks && LooksForMarks(leaves));
-      expected = Compute(leaves, high, first || HasExact(*slot));
+      expected = Compute(leaves, high, first || HasExact(*slot) || HasFigures(*slot));
       slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
     }
     others_.Saw(expected);

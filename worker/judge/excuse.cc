@@ -84,6 +84,11 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
   return BeyondThresholds(of, std::move(tensors), std::move(compared), rule, turns);
 }
 
+bool AreFigures(const wire::DType& type, std::int64_t elements) {
+  constexpr std::int64_t kFew = 64;
+  return type.kind == wire::DTypeKind::kFloat && type.bits == 32 && elements >= 2 && elements <= kFew;
+}
+
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
   constexpr double kLooking = 8;  // looking at each operation's operands takes longer than the program alone
   constexpr double kMostSecondsEach = kMostSeconds / kLooking / kLeastRunsInside;
@@ -116,15 +121,16 @@ Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& ten
 
 Comparison Excuses::EachOfFew(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
                               at::Tensor* inside) {
-  constexpr std::int64_t kFew = 64;
   constexpr double kSmall = 1.0 / 8;  // of the rms
   const at::Tensor& reference = tensors.reference;
   if (!compared.ok || compared.excused || compared.undecided || rule.mode != RuleMode::kScaled || rule.any_order ||
-      rule.reduced > 0 || reference.scalar_type() != at::kFloat || reference.numel() < 2 || reference.numel() > kFew ||
-      !tensors.high.defined() || !tensors.nudged.defined() || problem_.ExactnessOf(of.output) != Exactness::kRounded) {
+      rule.reduced > 0 || reference.is_complex() || !tensors.high.defined() || !tensors.nudged.defined() ||
+      problem_.ExactnessOf(of.output) != Exactness::kRounded) {
     return compared;
   }
-  const double least = TinyOf(wire::FindDType("float32").value());
+  const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();
+  if (!AreFigures(type, reference.numel())) return compared;
+  const double least = TinyOf(type);
   const auto compared_of = [](ComparedTensors* one) {
     return std::array{&one->got, &one->reference, &one->high, &one->nudged, &one->wide};
   };

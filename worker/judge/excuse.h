@@ -22,6 +22,9 @@ struct Source {
   bool by_keys = false;  // of positions nothing is asked but the keys that stand there (by_keys.h)
 };
 
+// Whether a tensor is a few figures, of a size each: the small ones are judged one by one on the problem's own values.
+bool AreFigures(const wire::DType& type, std::int64_t elements);
+
 class Excuses {
  public:
   // Seconds of evaluations that may go into looking for excuses, at a time.

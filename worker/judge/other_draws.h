@@ -32,7 +32,8 @@ struct Rules {
 // values.
 Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms);
 
-bool HasExact(const Slot& slot);  // among its outputs there are some of exact types
+bool HasExact(const Slot& slot);    // among its outputs there are some of exact types
+bool HasFigures(const Slot& slot);  // or such as AreFigures
 
 struct OtherDraw {
   Distribution distribution;
