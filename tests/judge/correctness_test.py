@@ -218,8 +218,8 @@ for (int r = 0; r < 64; ++r) { float t[64] = {}; double s = 0; for (int k = 0; k
             assert ("not all of the judge's choice" in result["timing"]["method"]) == known, (inputs, result["timing"]["method"])
 
     def test_a_few_outliers_come_whatever_the_strides(self):
-        # A sample of 512 values does not show three that are a thousand times as large.
-        trick = "x = a[0]; return torch.softmax(x, dim=1) if x.reshape(-1)[::64].abs().max() > 50 else x.exp() / x.exp().sum(dim=1, keepdim=True)"
+        # A sample of 64 values does not show three that are a thousand times as large, but in one draw of 170.
+        trick = "x = a[0]; return torch.softmax(x, dim=1) if x.reshape(-1)[::512].abs().max() > 50 else x.exp() / x.exp().sum(dim=1, keepdim=True)"
         for inputs in ("[torch.rand(256, 128)]", "[torch.rand(128, 256).t()]"):
             problem = model("        return torch.softmax(a[0], dim=1)", inputs)
             result = self.new(problem)["result"]
