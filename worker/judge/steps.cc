@@ -12,7 +12,7 @@
 namespace grove::judge {
 namespace {
 
-// A call in steps may take twice what one in a run takes, as one by itself may (lies.cc); of what a step costs a share;
+// A call in steps may take twice what one in a run takes, as one by itself may (single_calls.cc); of what a step costs a share;
 // and a moment: on a GPU what launching and waiting for it take, which calls in a row share.
 constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
 // Besides, so many times what the judge's own thread waits when it is asked in the same way: on a machine that is not
