@@ -61,18 +61,22 @@ json Result(Scene& scene, const std::vector<std::string>& words) {
   return one;
 }
 
-TEST_CASE("A kernel against itself is never faster or slower, and against one that works twice as long it is told",
+TEST_CASE("A kernel against itself leans to neither side, and against one that works twice as long it is told",
           "[compare]") {
   Scene scene;
   scene.Up();
   scene.Write("twice.toml", kProblem);
   const std::string kernel = scene.Write("work.cpp", kWork);
-  for (int run = 0; run < 3; ++run) {
+  // An interval misses at times, more often where the machine is busy with other things; a judge that leans does always.
+  int runs = 3, faster_than_itself = 0, slower_than_itself = 0;
+  for (int run = 0; run < runs; ++run) {
     const json itself = Result(scene, Compare(scene, kernel, kernel, {"--build-flag=-DWORK=100"}));
     CAPTURE(itself.dump());
     const std::string comparison = itself["comparison"];
-    CHECK((comparison == "SAME" || comparison == "UNCLEAR"));
-    CHECK(itself["exit"] == (comparison == "SAME" ? 0 : 18));
+    faster_than_itself += comparison == "FASTER";
+    slower_than_itself += comparison == "SLOWER";
+    if (comparison == "FASTER" || comparison == "SLOWER") runs = 7;
+    CHECK(itself["exit"] == (comparison == "SLOWER" ? 17 : comparison == "UNCLEAR" ? 18 : 0));
     CHECK(itself["resolution"] == 0.1);  // never calibrated
     CHECK(itself["calibrated"] == false);
     CHECK(itself["replicas"] == 3);
@@ -82,6 +86,8 @@ TEST_CASE("A kernel against itself is never faster or slower, and against one th
     for (const json& each : rival["each_replica"]) samples += each["samples"].get<int>();
     CHECK(itself["samples"] == samples);
   }
+  CHECK(faster_than_itself <= 2);
+  CHECK(slower_than_itself <= 2);
   // On a machine that is busy with other things the interval may be too wide to tell, and never wrong.
   const auto told = [&](const char* old_work, const char* new_work) {
     json result;

@@ -7,7 +7,7 @@
 problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME: an interval that contains 1, or a speedup within 5 % of it.
 Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; prints a table.
 --clients problems are in hand at once (of each, one process of the judge and one of the candidate), so memory is bounded by that many of the largest ones;
-what is timed has its GPU for itself all the same. --seconds stops between problems. --smaller makes them small enough for --device cpu: all sizes, or batches alone where the model does not load so.
+what is timed has its GPU for itself all the same. --seconds stops between problems, with exit code 75. --smaller makes them small enough for --device cpu: all sizes, or batches alone where the model does not load so.
 """
 
 import argparse
@@ -163,7 +163,8 @@ def main():
     for level in sorted(counts):
         print(level, dict(counts[level]))
     print(f"{len(done)} problems, median {sorted(r['seconds'] for r in done.values())[len(done) // 2]:.1f} s each" if done else "none")
+    return 75 if waiting else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "worker/judge/clock.h"
+#include "worker/judge/figures.h"
 #include "worker/judge/lowered.h"
 #include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"

@@ -355,6 +355,18 @@ Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule) {
   return compared;
 }
 
+Comparison CompareWithErrors(ComparedTensors tensors, double size, Comparison compared, const Rule& rule) {
+  size *= FewElements(static_cast<double>(tensors.reference.numel()));
+  if (!(size > tensors.own_error) || !std::isfinite(size)) return compared;
+  tensors.own_error = size;
+  Rule uncapped = rule;
+  uncapped.cap = 0;  // where that is more than the output, these values say nothing of it
+  Comparison others = CompareTensors(tensors, uncapped);
+  if (!others.ok) return compared;
+  others.noise = compared.noise;
+  return others;
+}
+
 bool AllFinite(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (Fractions(tensor) && !at::isfinite(tensor).all().item<bool>()) return false;

@@ -37,6 +37,10 @@ bool Stepped(const at::Tensor& output);
 double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size);
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
+// What is found where honest errors on these values are of this size (rms, or that of the only element), when that is
+// right; else `compared`, which was found without. What it is compared by is of this draw alone, and no measure for
+// others.
+Comparison CompareWithErrors(ComparedTensors tensors, double size, Comparison compared, const Rule& rule);
 
 // Neither NaN nor infinity in any of them.
 bool AllFinite(const std::vector<at::Tensor>& tensors);

@@ -3,14 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
 #include "worker/judge/by_keys.h"
 #include "worker/judge/choices.h"
+#include "worker/judge/figures.h"
 #include "worker/judge/shaken.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/verdict.h"
@@ -25,20 +24,6 @@ void Excused(const Comparison& given, Comparison* others) {
   others->passes_1e2 = given.passes_1e2;
   others->max_abs_error = given.max_abs_error;
   others->max_rel_error = given.max_rel_error;
-}
-
-// What is found where honest errors on these values are of this size (rms, or that of the only element), when that is
-// right. What it is compared by is of this draw alone, and no measure for others.
-Comparison WithErrors(ComparedTensors tensors, double size, Comparison compared, const Rule& rule) {
-  size *= FewElements(static_cast<double>(tensors.reference.numel()));
-  if (!(size > tensors.own_error) || !std::isfinite(size)) return compared;
-  tensors.own_error = size;
-  Rule uncapped = rule;
-  uncapped.cap = 0;  // where that is more than the output, these values say nothing of it
-  Comparison others = CompareTensors(tensors, uncapped);
-  if (!others.ok) return compared;
-  others.noise = compared.noise;
-  return others;
 }
 
 struct Selected {  // for as long as it lives, whatever ends it
@@ -80,13 +65,11 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
   }
   at::Tensor inside;
   compared = OfInnerRounding(of, tensors, std::move(compared), rule, &inside);
-  compared = EachOfFew(of, tensors, std::move(compared), rule, &inside);
+  if (problem_.ExactnessOf(of.output) == Exactness::kRounded) {
+    compared = EachFigure(tensors, std::move(compared), rule,
+                          [&] { return FindInside(of, tensors, &inside) ? inside : at::Tensor(); });
+  }
   return BeyondThresholds(of, std::move(tensors), std::move(compared), rule, turns);
-}
-
-bool AreFigures(const wire::DType& type, std::int64_t elements) {
-  constexpr std::int64_t kFew = 64;
-  return type.kind == wire::DTypeKind::kFloat && type.bits == 32 && elements >= 2 && elements <= kFew;
 }
 
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
@@ -107,70 +90,15 @@ bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::T
 
 Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared,
                                     const Rule& rule, at::Tensor* inside) {
-  constexpr std::int64_t kFew = 256;  // as Expected::errors
   const at::Tensor& reference = tensors.reference;
   if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.high.defined() ||
-      reference.scalar_type() != at::kFloat || reference.numel() > kFew ||
+      reference.scalar_type() != at::kFloat || reference.numel() > Expecting::kFew ||
       problem_.ExactnessOf(of.output) == Exactness::kExact || !FindInside(of, tensors, inside)) {
     return compared;
   }
   const at::Tensor known = inside->masked_select(at::isfinite(*inside));
   if (known.numel() == 0) return compared;
-  return WithErrors(tensors, std::sqrt(known.square().mean().item<double>()), std::move(compared), rule);
-}
-
-Comparison Excuses::EachOfFew(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
-                              at::Tensor* inside) {
-  constexpr double kSmall = 1.0 / 8;  // of the rms
-  const at::Tensor& reference = tensors.reference;
-  if (!compared.ok || compared.excused || compared.undecided || rule.mode != RuleMode::kScaled || rule.any_order ||
-      rule.reduced > 0 || reference.is_complex() || !tensors.high.defined() || !tensors.nudged.defined() ||
-      problem_.ExactnessOf(of.output) != Exactness::kRounded) {
-    return compared;
-  }
-  const wire::DType type = wire::FindDType(ShortType(reference.scalar_type())).value();
-  if (!AreFigures(type, reference.numel())) return compared;
-  const double least = TinyOf(type);
-  const auto compared_of = [](ComparedTensors* one) {
-    return std::array{&one->got, &one->reference, &one->high, &one->nudged, &one->wide};
-  };
-  ComparedTensors flat = tensors;
-  for (at::Tensor* tensor : compared_of(&flat)) {
-    if (tensor->defined()) *tensor = tensor->reshape({-1}).to(at::kCPU);
-  }
-  for (std::int64_t i = 0; i < reference.numel(); ++i) {
-    ComparedTensors single = flat;
-    for (at::Tensor* tensor : compared_of(&single)) {
-      if (tensor->defined()) *tensor = tensor->narrow(0, i, 1).clone();
-    }
-    const double size = single.high.abs().item<double>();
-    if (!(size >= least && size < kSmall * compared.rms)) continue;
-    // A share of elements above a threshold is a number, too, and no nudge says what rounding does to it.
-    if (single.nudged.equal(single.high)) continue;
-    Comparison alone = CompareTensors(single, rule);
-    if (alone.ok || alone.undecided) continue;
-    // Nobody is condemned by one number without it.
-    if (!FindInside(of, tensors, inside)) return compared;
-    const double rounding = inside->reshape({-1})[i].item<double>();
-    if (!std::isfinite(rounding)) continue;
-    alone = WithErrors(single, rounding, std::move(alone), rule);
-    if (alone.ok || alone.undecided) continue;
-    Comparison wrong = compared;
-    wrong.ok = wrong.passes_scaled = false;
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "a number that is small beside the others is off by %.3g of itself, and %.3g is allowed",
-                  alone.scaled_error, alone.scaled_allowed);
-    wrong.why = text;
-    wrong.mismatched = 1;
-    wrong.worst = i;
-    wrong.expected = alone.expected;
-    wrong.got = alone.got;
-    wrong.error = alone.error;
-    wrong.allowed = alone.allowed;
-    return wrong;
-  }
-  return compared;
+  return CompareWithErrors(tensors, std::sqrt(known.square().mean().item<double>()), std::move(compared), rule);
 }
 
 Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule,

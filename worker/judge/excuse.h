@@ -22,9 +22,6 @@ struct Source {
   bool by_keys = false;  // of positions nothing is asked but the keys that stand there (by_keys.h)
 };
 
-// Whether a tensor is a few figures, of a size each: the small ones are judged one by one on the problem's own values.
-bool AreFigures(const wire::DType& type, std::int64_t elements);
-
 class Excuses {
  public:
   // Seconds of evaluations that may go into looking for excuses, at a time.
@@ -49,10 +46,6 @@ class Excuses {
   // of each operation on these values as the size of errors. `inside`: FindInside.
   Comparison OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
                              at::Tensor* inside);
-  // A few figures in one tensor (a mean error beside a sum of squares) are of a size each, so that the largest says
-  // nothing of the others: of the problem's own values, the small ones one by one.
-  Comparison EachOfFew(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
-                       at::Tensor* inside);
   // Fills in RoundingInside, unless it is known; whether it is.
   bool FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside);
   // Of an exact type, a few elements that rounding may have otherwise as far as their number goes: condemns those that

@@ -223,7 +223,6 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
 // by all that rounding does; of hundreds of elements some are off by as much. Inputs beside these show other errors of
 // the same size: of each element the third largest of twelve, so that a threshold crossed in two of them says nothing.
 void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
-  constexpr std::int64_t kFew = 256;
   constexpr int kErrors = 12;           // with the first
   constexpr double kMostSeconds = 0.1;  // for all of them
   constexpr std::size_t kShare = 5;     // one run in so many is left out, and fewer runs than that say nothing

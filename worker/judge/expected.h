@@ -65,6 +65,8 @@ class Expecting {
   // of the responses to several. False where there were none, for want of time or memory.
   bool NudgeMore(const std::vector<Leaf>& leaves, Expected* expected);
 
+  // Of outputs of so few elements errors of single evaluations say little of those of others.
+  static constexpr std::int64_t kFew = 256;
   // Fills in `errors` of what Compute gave with `high`.
   void AddErrors(const std::vector<Leaf>& leaves, Expected* expected);
 
@@ -89,7 +91,7 @@ class Expecting {
   void CountTies(const std::vector<Leaf>& leaves, Expected* expected);
   // Turns outputs of exact types over, those whose exactness is `which`, by nudges of this size.
   void TurnOver(Exactness which, const std::vector<Leaf>& leaves, double nudge, Expected* expected);
-  static constexpr std::int64_t kFew = 256, kMostElements = std::int64_t{1} << 24;
+  static constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
   // Of outputs of no more elements than `most`, and of no more than kMostElements together.
   bool NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Expected* expected);
 

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <iterator>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -16,7 +14,6 @@
 #include "worker/judge/choices.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversions.h"
-#include "worker/judge/excuse.h"
 #include "worker/judge/findings.h"
 #include "worker/judge/one_term.h"
 #include "worker/judge/other_integers.h"
@@ -101,14 +98,6 @@ Rules RulesOn(Distribution distribution, const Rule& given, double reduced, cons
 bool HasExact(const Slot& slot) {
   return std::any_of(slot.out.places.begin(), slot.out.places.end(),
                      [](const Place& place) { return place.type.exact(); });
-}
-
-bool HasFigures(const Slot& slot) {
-  return std::any_of(slot.out.places.begin(), slot.out.places.end(), [](const Place& place) {
-    const std::int64_t elements =
-        std::accumulate(place.shape.begin(), place.shape.end(), std::int64_t{1}, std::multiplies<>());
-    return AreFigures(place.type, elements);
-  });
 }
 
 void OtherDraws::Saw(const Expected& given) { given_finite_ = given_finite_ && AllFinite(given.plain); }

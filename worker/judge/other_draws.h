@@ -32,8 +32,7 @@ struct Rules {
 // values.
 Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms);
 
-bool HasExact(const Slot& slot);    // among its outputs there are some of exact types
-bool HasFigures(const Slot& slot);  // or such as AreFigures
+bool HasExact(const Slot& slot);  // among its outputs there are some of exact types
 
 struct OtherDraw {
   Distribution distribution;

@@ -81,6 +81,7 @@ struct Shaking {
   std::set<const void*> own;     // memory that operations of this run gave
   std::vector<at::Tensor> kept;  // so that nothing else comes to be there
   std::size_t bytes = 0;         // of these
+  bool too_much = false;         // more operations, or memory, than may be: what comes out is not looked at
 };
 
 thread_local Shaking* shaking = nullptr;
@@ -123,11 +124,9 @@ void Look(const c10::IValue& input, Watched* watched) {
 }
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
-  if (shaking == nullptr || shaking->busy || shaking->bytes > kMostKept) return nullptr;
-  if (++shaking->operations > kMostOperations) {
-    shaking->bytes = kMostKept + 1;
-    return nullptr;
-  }
+  if (shaking == nullptr || shaking->busy || shaking->too_much) return nullptr;
+  shaking->too_much = ++shaking->operations > kMostOperations;
+  if (shaking->too_much) return nullptr;
   auto watched = std::make_unique<Watched>();
   watched->arithmetic = ArithmeticOf(function.name(), &watched->in_place);
   watched->divides = std::strncmp(function.name(), "aten::div", 9) == 0;
@@ -222,7 +221,8 @@ void End(const at::RecordFunction& function, at::ObserverContext* context) {
         shaking->kept.push_back(result);
         shaking->bytes += result.nbytes();
       }
-      if (shaking->bytes > kMostKept) shaking->kept.clear();
+      shaking->too_much = shaking->bytes > kMostKept;
+      if (shaking->too_much) shaking->kept.clear();
     }
   } catch (const std::exception&) {  // no memory: as it is
   }
@@ -241,13 +241,14 @@ std::vector<at::Tensor> Shaken(Reference& reference, const std::vector<Leaf>& le
   how->own.clear();
   how->kept.clear();
   how->bytes = 0;
+  how->too_much = false;
   how->operations = 0;
   const auto call = reference.Prepare(leaves, Mode::kDouble);
   {
     const Watching watching(how);
     call->Run();
   }
-  return how->bytes > kMostKept ? std::vector<at::Tensor>() : call->Outputs();
+  return how->too_much ? std::vector<at::Tensor>() : call->Outputs();
 }
 
 at::Tensor AsItIs(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output) {
