@@ -59,6 +59,7 @@ build() {  # build PRESET [extra cmake arguments]
   shift
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}  # without it a file with a precompiled header is never found again
   if [ ! -f "build/$preset/build.ninja" ]; then
     say "configuring build/$preset"
     cmake --preset "$preset" "${launcher[@]}" "$@" >"/tmp/grove-configure.$$" 2>&1 || { cat "/tmp/grove-configure.$$" >&2; rm -f "/tmp/grove-configure.$$"; die "configuring failed"; }

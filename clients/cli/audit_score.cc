@@ -337,6 +337,7 @@ std::string AuditListDocument(const AuditCorpus& corpus, const std::vector<size_
                                  {"what", one.what},
                                  {"source", one.source},
                                  {"layer", one.layer},
+                                 {"timed", !one.options.skip_timing()},
                                  {"twin", one.twin},
                                  {"known_miss", one.known_miss},
                                  {"files", std::move(files)}});

@@ -67,7 +67,8 @@ TEST_CASE("A kernel against itself leans to neither side, and against one that w
   scene.Up();
   scene.Write("twice.toml", kProblem);
   const std::string kernel = scene.Write("work.cpp", kWork);
-  // An interval misses at times, more often where the machine is busy with other things; a judge that leans does always.
+  // An interval misses at times, more often where the machine is busy with other things; a judge that leans does
+  // always.
   int runs = 3, faster_than_itself = 0, slower_than_itself = 0;
   for (int run = 0; run < runs; ++run) {
     const json itself = Result(scene, Compare(scene, kernel, kernel, {"--build-flag=-DWORK=100"}));
