@@ -40,6 +40,15 @@ TEST_CASE("A program that has a place for what is empty says so", "[rare]") {
   CHECK(empties(json::array({Operation("sum", {"in0"}), Operation("clamp_min", {"v0", "0.5"}, {"v1"})})));
   CHECK(empties(json::array({Operation("softmax", {"in0"}), Operation("nan_to_num", {"v0", "0.0"}, {"v1"})})));
   CHECK(empties(json::array({Operation("amax", {"in0"}), Operation("isinf", {"v0"}, {"v1"})})));
+  CHECK(empties(json::array({Operation("pow", {"in0", "-0.5"}), Operation("eq", {"v0", "\"Infinity\""}, {"v1"})})));
+  CHECK(empties(json::array({Operation("isinf", {"in0"}), Operation("index_put_", {"in1", "v0", "0"}, {"v1"})})));
+  const auto where = [](const char* number, const char* power) {
+    return json::array({Operation("sum", {"in0"}), Operation("gt", {"v0", number}, {"v1"}),
+                        Operation("pow", {"v0", power}, {"v2"}), Operation("where", {"v1", "v2", "0"}, {"v3"})});
+  };
+  CHECK(empties(where("0", "-0.5")));
+  CHECK(!empties(where("0", "2")));
+  CHECK(!empties(where("3", "-0.5")));
   // The floor of a norm, a ceiling, a rectifier, and what only a constant fills are none.
   CHECK(!empties(json::array({Operation("norm", {"in0"}), Operation("clamp_min", {"v0", "1e-12"}, {"v1"})})));
   CHECK(!empties(json::array({Operation("clamp", {"in0", "null", "1"})})));

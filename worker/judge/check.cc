@@ -10,6 +10,7 @@
 
 #include "worker/judge/clock.h"
 #include "worker/judge/figures.h"
+#include "worker/judge/fills.h"
 #include "worker/judge/lowered.h"
 #include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
@@ -314,7 +315,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     const bool first = !drawn[set];
     drawn[set] = true;
     // Indices that rounding decides are few and other ones in each draw: there every draw says how many. Of figures,
-    // whose small ones are judged one by one, each draw says what it leaves of them.
+    // whose small ones are judged one by one, and of what stands beside fills, each draw says what it leaves of them.
     Expected expected;
     std::optional<OtherDraw> moved;
     if (trial == leaning) moved = others_.Lean(*slot, leaves);
@@ -327,7 +328,8 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
       // (One that is to be looked at for marks of lower precision needs it.)
       const bool high = first || problem_.double_seconds < 0.5 ||
                         (trial == marked && problem_.double_seconds < kMostForMarks && LooksForMarks(leaves));
-      expected = Compute(leaves, high, first || HasExact(*slot) || HasFigures(*slot));
+      expected = Compute(leaves, high, first || fills_ || HasExact(*slot) || HasFigures(*slot));
+      fills_ = fills_ || HasFills(expected.high);
       slot->MustFit(expected.plain);  // before a candidate runs: it is the problem's fault
     }
     others_.Saw(expected);

@@ -112,6 +112,7 @@ class Check {
   Rule rule_;
   Expecting expecting_;
   bool varied_ = false;
+  bool fills_ = false;  // an output has been seen to hold such (fills.h)
   bool marks_ = false;  // of rounding are looked for in what is verified now
   Random secret_ = Random::Secret();
   Excuses excuses_;

@@ -28,7 +28,8 @@ constexpr double kPerReduction = 128;    // elements that are not zero in one re
 constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
 // Forms of SCALED.
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
-              kSmall = kAlone + kMostAlone;
+              kSmall = kAlone + kMostAlone, kSorted = kSmall + 1, kMostSorted = 2;
+constexpr double kSortedScale = 4;           // of one sorted input alone
 constexpr int kShiftedAlone = 2;             // the first of the forms of SHIFTED in which one input alone is moved
 constexpr double kTurn = 6.283185307179586;  // radians
 constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
@@ -40,6 +41,24 @@ double ScaleOf(int form) {
 }
 
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
+
+// What loops leave out first: of each dimension an element at its end, and the last of all. Upwards where both signs
+// occur: in sums of exponentials the others say nothing.
+void AtTheEnds(const at::Tensor& value, double size, Random* random, at::Tensor* made) {
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(n)));
+  };
+  const bool upwards = !value.is_complex() && True(value.gt(0).any());
+  for (std::int64_t dim = 0; dim <= value.dim(); ++dim) {  // that one: at the ends of all
+    at::Tensor from = value, to = *made;
+    for (std::int64_t d = 0; d < value.dim(); ++d) {
+      const std::int64_t last = from.size(0) - 1, at = d == dim || dim == value.dim() ? last : below(last + 1);
+      from = from.select(0, at);
+      to = to.select(0, at);
+    }
+    to.copy_((upwards ? from.abs() : from) * size);
+  }
+}
 
 at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
   return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
@@ -300,7 +319,7 @@ Distribution ParseDistribution(const std::string& name) {
 int Forms(Distribution distribution) {
   switch (distribution) {
     case Distribution::kScaled:
-      return kSmall + 1;
+      return kSorted + kMostSorted;
     case Distribution::kShifted:
       return kShiftedAlone + kMostAlone;
     case Distribution::kIntegers:
@@ -324,13 +343,33 @@ bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
     return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
-  // (Small values find what large ones hide: a constant that is added.)
-  if (distribution != Distribution::kScaled || form == kSmall) return false;
+  // (Small values find what large ones hide: a constant that is added; a sorted input alone, what lies beyond another.)
+  if (distribution != Distribution::kScaled || form >= kSmall) return false;
   return !borne.empty() && (*borne.begin() < kLess || form == kSignsAlone);
 }
 
+namespace {
+
+// One of the inputs that are sorted, all others as they are: what is searched for leaves the range of what it is
+// searched in, and distances between neighbours grow.
+Transformed ScaleSorted(int which, std::vector<Leaf>* leaves) {
+  for (std::size_t i = 0; i < leaves->size(); ++i) {
+    Leaf& leaf = (*leaves)[i];
+    if (leaf.scalar || !Fractions(leaf.tensor) || leaf.tensor.is_complex() || leaf.tensor.numel() == 0) continue;
+    const at::Tensor value = leaf.tensor.to(Wider(leaf.tensor.scalar_type()));
+    if (!True(at::isfinite(value).all()) || True(value.eq(value.round()).all()) || !IsOrdered(value)) continue;
+    if (EarlierEqual(*leaves, i) || which-- > 0) continue;
+    leaf.tensor = WithStrides((value * kSortedScale).to(leaf.tensor.scalar_type()), leaf.tensor.strides());
+    return {.how = "one sorted input alone times 4", .skipped = ""};
+  }
+  return {.how = "", .skipped = kTried};
+}
+
+}  // namespace
+
 Transformed Transform(Distribution distribution, int form, double reduction, Random* random,
                       std::vector<Leaf>* leaves) {
+  if (distribution == Distribution::kScaled && form >= kSorted) return ScaleSorted(form - kSorted, leaves);
   Transformed result;
   const bool lean = distribution == Distribution::kGiven;
   if (lean && form != kLeaning) return result;
@@ -411,6 +450,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         const double size = form == kFewLess ? kLessScale : few ? std::clamp(reduction, kOutlier, most) : kOutlier;
         made = definite ? Framed(value, 1 + chosen.to(at::real(value).scalar_type()) * (std::sqrt(size) - 1))
                         : at::where(chosen, value * size, value);
+        if (few && !definite) AtTheEnds(value, size, random, &made);
         break;
       }
       case Distribution::kGiven:

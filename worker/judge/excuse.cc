@@ -9,7 +9,10 @@
 
 #include "worker/judge/by_keys.h"
 #include "worker/judge/choices.h"
+#include "worker/judge/closed_masks.h"
+#include "worker/judge/distributions.h"
 #include "worker/judge/figures.h"
+#include "worker/judge/fills.h"
 #include "worker/judge/shaken.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/verdict.h"
@@ -69,7 +72,45 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
     compared = EachFigure(tensors, std::move(compared), rule,
                           [&] { return FindInside(of, tensors, &inside) ? inside : at::Tensor(); });
   }
+  compared = BesideFills(tensors, std::move(compared), rule);
+  compared = OfClosedMasks(of, tensors, std::move(compared), rule);
   return BeyondThresholds(of, std::move(tensors), std::move(compared), rule, turns);
+}
+
+Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule) {
+  constexpr double kMostSecondsEach = 1;  // of one evaluation in float64
+  const at::Tensor reference = tensors.reference;
+  if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !rule.any_order ||
+      !tensors.high.defined() || reference.is_complex() || problem_.double_seconds < 0 ||
+      problem_.double_seconds > kMostSecondsEach) {
+    return compared;
+  }
+  try {
+    const Selected selected(reference_, of.shape_set);
+    const auto closed_of = [&](const std::vector<Leaf>& leaves) {
+      const std::vector<at::Tensor> outputs = WithClosedMasks(reference_, leaves);
+      const bool there = of.output < outputs.size() && outputs[of.output].sizes() == reference.sizes();
+      return there ? outputs[of.output].to(tensors.high.device(), at::kDouble) : at::Tensor();
+    };
+    const at::Tensor closed = closed_of(of.leaves);
+    if (!closed.defined() || closed.equal(tensors.high.to(at::kDouble))) return compared;
+    std::vector<Leaf> moved = Nudge(of.leaves, kNudge, &secret_, problem_.still.value_or(std::vector<bool>()));
+    for (std::size_t i = 0; i < moved.size(); ++i) {  // masks stay
+      if (IsWhole(of.leaves[i])) moved[i] = of.leaves[i];
+    }
+    tensors.nudged = closed_of(moved);
+    tensors.wide = at::Tensor();
+    if (!tensors.nudged.defined()) return compared;
+    tensors.high = closed;
+    tensors.reference = closed.to(reference.scalar_type());
+    Comparison others = CompareTensors(tensors, rule);
+    if (!others.ok) return compared;
+    others.noise = compared.noise;
+    Excused(compared, &others);
+    return others;
+  } catch (const std::exception&) {  // no memory to look: as it was found
+    return compared;
+  }
 }
 
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
@@ -91,14 +132,23 @@ bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::T
 Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared,
                                     const Rule& rule, at::Tensor* inside) {
   const at::Tensor& reference = tensors.reference;
+  constexpr std::int64_t kMost = 1 << 16;
   if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.high.defined() ||
-      reference.scalar_type() != at::kFloat || reference.numel() > Expecting::kFew ||
+      reference.scalar_type() != at::kFloat || reference.numel() > kMost ||
       problem_.ExactnessOf(of.output) == Exactness::kExact || !FindInside(of, tensors, inside)) {
     return compared;
   }
-  const at::Tensor known = inside->masked_select(at::isfinite(*inside));
-  if (known.numel() == 0) return compared;
-  return CompareWithErrors(tensors, std::sqrt(known.square().mean().item<double>()), std::move(compared), rule);
+  const at::Tensor known = at::isfinite(*inside);
+  const at::Tensor errors = inside->masked_select(known);
+  if (errors.numel() == 0) return compared;
+  if (reference.numel() > Expecting::kFew) {
+    // Of many, each is off by no more than it is itself, or what is left out of one would be lost in the others' size.
+    constexpr double kTimes = 8, kSpacings = 0x1p-21, kBeyond = 1e-3;
+    const at::Tensor high = tensors.high.to(at::kDouble), off = (tensors.got.to(at::kDouble) - high).abs();
+    const at::Tensor beyond = off.gt(*inside * kTimes + high.abs() * kSpacings).logical_and(known);
+    if (beyond.sum().item<double>() > kBeyond * static_cast<double>(reference.numel())) return compared;
+  }
+  return CompareWithErrors(tensors, std::sqrt(errors.square().mean().item<double>()), std::move(compared), rule);
 }
 
 Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule,
@@ -199,6 +249,8 @@ void Excuses::AskForJumps(const Source& of, const ComparedTensors& tensors, cons
 
 Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule) {
   constexpr double kMostSecondsEach = 0.5;  // of one evaluation in float64
+  // So few may be at a tie of two values that are the same by symmetry, which rounding breaks and no nudge does.
+  constexpr std::int64_t kFew = 16;
   const at::Tensor& reference = tensors.reference;
   const bool fractions = Fractions(reference), passed = compared.ok && !compared.undecided;
   if (reference.is_complex() || problem_.continuous) return compared;
@@ -268,7 +320,7 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
     if (passed || static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
         (fractions && !tensors.high.defined()) || !expecting_.has_high() ||
         problem_.ExactnessOf(of.output) != Exactness::kRounded || problem_.double_seconds > kMostSecondsEach ||
-        !HasWholeNumbers(of.leaves)) {
+        (compared.mismatched > kFew && !HasWholeNumbers(of.leaves))) {
       return compared;
     }
     const at::Tensor allowed = fractions ? tensors.high.to(at::kDouble).abs() * slack + most : at::Tensor();

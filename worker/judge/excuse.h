@@ -43,9 +43,13 @@ class Excuses {
   Comparison BeyondThresholds(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule,
                               Turns* turns);
   // Of few elements, whose sums may cancel where nudges move nothing (exp(0) - exp(0)), what is found with the rounding
-  // of each operation on these values as the size of errors. `inside`: FindInside.
+  // of each operation on these values as the size of errors. Of many the same where each is off by what rounding makes
+  // of it (the sine of a running sum: nudges of its terms average out, and rounding of the sum does not). `inside`:
+  // FindInside.
   Comparison OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared, const Rule& rule,
                              at::Tensor* inside);
+  // On values that the problem does not give, against what the program gives where its masks mask all the same.
+  Comparison OfClosedMasks(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule);
   // Fills in RoundingInside, unless it is known; whether it is.
   bool FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside);
   // Of an exact type, a few elements that rounding may have otherwise as far as their number goes: condemns those that

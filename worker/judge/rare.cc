@@ -56,6 +56,10 @@ const WordList& Selects() {
   static const auto* words = new WordList("masked_fill where ");
   return *words;
 }
+const WordList& Compares() {
+  static const auto* words = new WordList("eq ge greater greater_equal gt le less less_equal lt ne not_equal ");
+  return *words;
+}
 const WordList& Poles() {
   static const auto* words = new WordList("div divide log log10 log2 reciprocal rsqrt true_divide xlogy ");
   return *words;
@@ -110,6 +114,7 @@ class Reader {
     if (Empties(name, operands)) {
       for (std::size_t input : made_of) rare_.empties[input] = true;
     }
+    if (AsksForZero(name, operands)) asked_for_zero_.insert(made_of.begin(), made_of.end());
     for (const json& output : operation.at("outputs")) made_of_[output.get<std::string>()] = made_of;
     if (held.empty()) return;
     if (Bounds().Has(name)) {
@@ -139,6 +144,9 @@ class Reader {
 
   RareValues Result() {
     rare_.guarded = (rare_.guarded || (selects_ && divides_)) && !cosines_;
+    if (selects_ && divides_) {  // 1 / n where n > 0
+      for (std::size_t input : asked_for_zero_) rare_.empties[input] = true;
+    }
     for (RareValues::OfInput& of : rare_.inputs) {
       std::sort(of.bounds.begin(), of.bounds.end());
       of.bounds.erase(std::unique(of.bounds.begin(), of.bounds.end()), of.bounds.end());
@@ -153,19 +161,25 @@ class Reader {
     rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
     cosines_ = cosines_ || Cosines().Has(name);
     selects_ = selects_ || Selects().Has(name);
-    const bool by_number = operands.size() > 1 && Number(operands[1]).has_value();
-    divides_ = divides_ || (Poles().Has(name) && !by_number);
+    const auto number = operands.size() > 1 ? Number(operands[1]) : std::nullopt;
+    divides_ = divides_ || (Poles().Has(name) && !number) || (name == "pow" && number && *number < 0);
+  }
+
+  static bool AsksForZero(const std::string& name, const json& operands) {
+    return Compares().Has(name) && operands.size() > 1 && Number(operands[1]) == 0.0;
   }
 
   // (Smaller floors are those of norms.)
   static bool Empties(const std::string& name, const json& operands) {
     if (Numbers().Has(name)) return true;
+    if (name == "eq" && operands.size() > 1 && operands[1] == "\"Infinity\"") return true;
     const double floor = operands.size() > 1 ? Number(operands[1]).value_or(0) : 0;
     return Floors().Has(name) && floor > kEpsilon && floor <= 1;
   }
 
   RareValues rare_;
   bool selects_ = false, divides_ = false, cosines_ = false;
+  std::set<std::size_t> asked_for_zero_;                  // inputs that have a part in what is compared with zero
   std::map<std::string, std::set<std::size_t>> holds_;    // of values: the inputs whose elements they hold as they are
   std::map<std::string, std::set<std::size_t>> made_of_;  // and those that have any part in them
 };
@@ -190,10 +204,8 @@ RareValues RareValuesOf(const json& graph, const json& inputs) {
     reader.Read(operation);
   }
   RareValues rare = reader.Result();
-  if (in_place) {  // values change behind their names
-    rare.inputs.clear();
-    rare.empties.clear();
-  }
+  // Values change behind their names. (Of an empty mask that was not meant nothing is asked but numbers.)
+  if (in_place) rare.inputs.clear();
   return rare;
 }
 

@@ -19,8 +19,9 @@ struct RareValues {
   // Not where an operation is a cosine, whose epsilon honest programs leave out.
   bool guarded = false;
   // Of each input, whether a value that is made of it and is NaN or infinite is looked for or replaced, or one is kept
-  // from being less than a number up to 1, as the count of what a mask lets through is: where it lets nothing through
-  // there is a result.
+  // from being less than a number up to 1, as the count of what a mask lets through is, or is asked whether it is zero
+  // beside a quotient and a choice: where the mask lets nothing through there is a result. (Where an operation works in
+  // place others may have a part in such a value, which do not count here.)
   std::vector<bool> empties;
 
   bool Emptied() const;
