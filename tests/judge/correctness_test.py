@@ -1661,6 +1661,32 @@ for (int n = 0; n < 2; ++n) for (int o = 0; o < 6; ++o) for (int h = 0; h < 10; 
         assert "[128,2]" in found["what"] and "dense" in found["what"] and "[64,1]" in found["what"], found
         assert "strided-input" not in self.findings(RELU_OF_ONE)
 
+    # ------------------------------------------------------------------------------------------------- honest programs
+    def honest(self, name):
+        """Of this pair: the problem and the candidate's text."""
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "testcases", "honest", name)
+        with open(path + ".py", encoding="utf-8") as problem, open(path + ".cpp", encoding="utf-8") as candidate:
+            return problem.read(), candidate.read()
+
+    def test_honest_programs_of_other_form_are_right_on_every_draw(self):
+        for name in "attention/padding_by_ten_thousand", "losses/actions_not_allowed", "signal/oscillator", "ties/edges":
+            problem, candidate = self.honest(name)
+            for _ in range(3):
+                result = self.native(problem, candidate, whole=True)["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (name, result)
+
+    def test_masks_that_scores_pass_excuse_who_skips_what_they_mask_and_nobody_else(self):
+        problem, candidate = self.honest("attention/padding_by_ten_thousand")
+        fewer = candidate.replace("j < keys; ++j) {\n        if (mask", "j < keys; ++j) {\n        if (j + 1 < keys && mask[b * keys + j + 1] == 0) continue;\n        if (mask")
+        assert fewer != candidate
+        assert self.native(problem, fewer, whole=True)["result"]["verdict"] == "VERDICT_WRONG"
+
+    def test_rounding_of_a_running_sum_excuses_no_sum_that_is_another(self):
+        problem, candidate = self.honest("signal/oscillator")
+        less = candidate.replace("phase += frequency[row * length + i];", "phase += frequency[row * length + i] * (i % 64 ? 1 : 0.999f);")
+        assert less != candidate
+        assert self.native(problem, less, whole=True)["result"]["verdict"] == "VERDICT_WRONG"
+
 
 for name in [name for name in dir(judge_test.Tests) if name.startswith("test_")]:
     if name not in Tests.__dict__:

@@ -5,24 +5,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 
-at::Tensor Fills(const at::Tensor& high) {
+at::Tensor Fills(const at::Tensor& high) try {
   constexpr double kLeast = 1e3, kSpread = 0x1p-10, kGap = 0x1p-8;
   constexpr std::int64_t kFewest = 16, kSeveral = 2;  // others, and fills
-  if (!high.defined() || !high.is_floating_point() || high.numel() < kFewest) return {};
-  const at::Tensor sizes = high.abs();
-  const double most = sizes.max().item<double>();
+  constexpr std::int64_t kMost = std::int64_t{1} << 26;
+  if (!high.defined() || !high.is_floating_point() || high.numel() < kFewest || high.numel() > kMost) return {};
+  const auto [lowest, highest] = at::aminmax(high);
+  const double most = std::max(-lowest.item<double>(), highest.item<double>());
   if (!(most >= kLeast) || !std::isfinite(most)) return {};
   // All of them about the same (logarithms of probabilities are off by one sum), and far from all others.
-  const at::Tensor fills = sizes.ge(most * (1 - kSpread));
-  const at::Tensor others = sizes.masked_fill(fills, 0);
+  const at::Tensor sizes = high.abs(), fills = sizes.ge(most * (1 - kSpread));
   const auto count = fills.sum().item<std::int64_t>();
-  const bool apart = others.max().item<double>() <= kGap * most;
+  const bool apart = sizes.masked_fill(fills, 0).max().item<double>() <= kGap * most;
   return apart && count >= kSeveral && fills.numel() - count >= kFewest ? fills : at::Tensor();
+} catch (const std::exception&) {  // no memory to look
+  return {};
 }
 
 bool HasFills(const std::vector<at::Tensor>& high) {
@@ -36,17 +39,22 @@ Comparison BesideFills(const ComparedTensors& tensors, Comparison compared, cons
   }
   const at::Tensor fills = Fills(tensors.high);
   if (!fills.defined()) return compared;
-  const at::Tensor positions = fills.logical_not().reshape({-1}).nonzero().reshape({-1});
-  ComparedTensors beside = tensors;
-  for (at::Tensor* one : {&beside.got, &beside.reference, &beside.high, &beside.nudged, &beside.wide}) {
-    if (one->defined()) *one = one->reshape({-1}).index_select(0, positions);
+  Comparison others;
+  try {
+    const at::Tensor positions = fills.logical_not().reshape({-1}).nonzero().reshape({-1});
+    ComparedTensors beside = tensors;
+    for (at::Tensor* one : {&beside.got, &beside.reference, &beside.high, &beside.nudged, &beside.wide}) {
+      if (one->defined()) *one = one->reshape({-1}).index_select(0, positions);
+    }
+    beside.own_error = 0;  // it is that of the fills
+    others = CompareTensors(beside, rule);
+    if (others.ok || others.undecided) return compared;
+    if (others.worst >= 0) others.worst = positions[others.worst].item<std::int64_t>();
+  } catch (const std::exception&) {  // no memory to look
+    return compared;
   }
-  beside.own_error = 0;  // it is that of the fills
-  Comparison others = CompareTensors(beside, rule);
-  if (others.ok || others.undecided) return compared;
   others.noise = compared.noise;
   others.why = "beside numbers that stand for nothing, " + others.why;
-  if (others.worst >= 0) others.worst = positions[others.worst].item<std::int64_t>();
   return others;
 }
 
