@@ -6,7 +6,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "worker/judge/exactness.h"
 #include "worker/judge/observed.h"
 #include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
@@ -19,8 +21,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kCloses = 64;
 
 struct Closing {
-  bool busy = false;    // what is run is no part of the program
-  bool closed = false;  // there was a mask
+  Closing() = default;
+  ~Closing() {  // what was changed in place may be more than this run's: a buffer
+    for (auto one = changed.rbegin(); one != changed.rend(); ++one) one->first.copy_(one->second);
+  }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+  bool busy = false;                                       // what is run is no part of the program
+  bool closed = false;                                     // there was a mask
+  std::vector<std::pair<at::Tensor, at::Tensor>> changed;  // in place, and as it was
 };
 
 thread_local Closing* closing = nullptr;
@@ -29,8 +39,8 @@ bool Doubles(const at::Tensor& tensor) {
   return tensor.defined() && tensor.scalar_type() == at::kDouble && tensor.numel() > 1;
 }
 
-// The largest negative number, where it stands in several places; where all others are zeros the largest positive one,
-// too, for that is subtracted. Whether there is such a number.
+// Puts infinity in the place of the largest negative number, where it stands in several places; where all others are
+// zeros the largest positive one, too, for that is subtracted. Whether there is such a number.
 bool Close(const at::Tensor& mask) {
   const auto close = [&](double number) {
     const at::Tensor there = mask.eq(number);
@@ -44,24 +54,33 @@ bool Close(const at::Tensor& mask) {
          close(most);
 }
 
-struct Masks : at::ObserverContext {};
+struct Masks : at::ObserverContext {
+  bool in_place = false;
+};
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
-  const bool masks = [&] {
-    for (const char* name : {"aten::masked_fill", "aten::masked_fill_", "aten::where", "aten::mul", "aten::mul_"}) {
-      if (std::strcmp(function.name(), name) == 0) return true;
-    }
-    return false;
-  }();
-  return masks && closing != nullptr && !closing->busy ? std::make_unique<Masks>() : nullptr;
+  if (closing == nullptr || closing->busy) return nullptr;
+  for (const char* name : {"aten::masked_fill", "aten::masked_fill_", "aten::where", "aten::mul", "aten::mul_"}) {
+    if (std::strcmp(function.name(), name) != 0) continue;
+    auto masks = std::make_unique<Masks>();
+    masks->in_place = InPlace(name);
+    return masks;
+  }
+  return nullptr;
 }
 
 void End(const at::RecordFunction& function, at::ObserverContext* context) {
-  if (context == nullptr || closing == nullptr || closing->busy) return;
+  const auto* masks = dynamic_cast<Masks*>(context);
+  if (masks == nullptr || closing == nullptr || closing->busy) return;
   const Set<bool> busy(&closing->busy, true);
   try {
     for (const c10::IValue& output : function.outputs()) {
-      if (output.isTensor() && Doubles(output.toTensor())) closing->closed |= Close(output.toTensor());
+      if (!output.isTensor() || !Doubles(output.toTensor())) continue;
+      const at::Tensor& result = output.toTensor();
+      const at::Tensor before = masks->in_place ? result.clone() : at::Tensor();
+      if (!Close(result)) continue;
+      closing->closed = true;
+      if (before.defined()) closing->changed.emplace_back(result, before);
     }
   } catch (const std::exception&) {  // no memory: as it is
   }
@@ -88,7 +107,10 @@ std::vector<at::Tensor> WithClosedMasks(Reference& reference, const std::vector<
     const Observed<Begin, End> observed;
     call->Run();
   }
-  return how.closed ? call->Outputs() : std::vector<at::Tensor>();
+  std::vector<at::Tensor> outputs;
+  if (!how.closed) return outputs;
+  for (const at::Tensor& output : call->Outputs()) outputs.push_back(output.clone());
+  return outputs;
 }
 
 }  // namespace grove::judge
