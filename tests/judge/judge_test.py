@@ -797,6 +797,9 @@ def main(kind=None):
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
     assert 1 <= part <= parts, f"no part {part} of {parts}"
+    if parts > 1:  # a judge binds its threads, and another one would bind them to the same processors
+        mine = sorted(os.sched_getaffinity(0))[part - 1::parts]
+        os.sched_setaffinity(0, mine or os.sched_getaffinity(0))
     Judge.THREADS = options.threads
     tests = (kind or Tests)(options.build, options.python)
     names = [name for name in dir(tests) if name.startswith("test_") and options.k in name and getattr(tests, name) is not None]
