@@ -1677,9 +1677,16 @@ for (int n = 0; n < 2; ++n) for (int o = 0; o < 6; ++o) for (int h = 0; h < 10; 
 
     def test_masks_that_scores_pass_excuse_who_skips_what_they_mask_and_nobody_else(self):
         problem, candidate = self.honest("attention/padding_by_ten_thousand")
-        fewer = candidate.replace("j < keys; ++j) {\n        if (mask", "j < keys; ++j) {\n        if (j + 1 < keys && mask[b * keys + j + 1] == 0) continue;\n        if (mask")
+        # Right on the problem's own values alone.
+        fewer = candidate.replace("score *= 0.25f;", "score *= 0.25f;\n        if (score > 500) continue;")
         assert fewer != candidate
-        assert self.native(problem, fewer, whole=True)["result"]["verdict"] == "VERDICT_WRONG"
+        result = self.native(problem, fewer, whole=True)["result"]
+        assert result["verdict"] == "VERDICT_WRONG" and "problem's own values" in result["reason"], result
+        # What is as good as a mask only where the program saturates.
+        saturated = model("        return torch.where(a[0] < -100, torch.full_like(a[0], -100), a[0]) @ a[1]",
+                          "[torch.randn(64, 80), torch.randn(80, 32)]")
+        result = self.new(saturated, "torch.full_like(a[0], -100)", "torch.full_like(a[0], -float('inf'))")["result"]
+        assert result["verdict"] == "VERDICT_WRONG", result
 
     def test_rounding_of_a_running_sum_excuses_no_sum_that_is_another(self):
         problem, candidate = self.honest("signal/oscillator")

@@ -147,7 +147,7 @@ bool AreLogarithms(const at::Tensor& value) {
 }
 
 // Of values that are finite; what holds for all rows holds for some of them.
-bool MeansMore(const at::Tensor& value) {
+bool MeansMore(const at::Tensor& value, bool by_order = true) {
   const at::Tensor real = value.is_complex() ? at::view_as_real(value) : value.to(Wider(value.scalar_type()));
   if (True(real.eq(real.reshape({-1})[0]).all())) return true;
   if (True(real.eq(real.round()).all())) return true;
@@ -162,7 +162,7 @@ bool MeansMore(const at::Tensor& value) {
     return false;
   }
   if (value.dim() == 0) return false;
-  if (IsOrdered(value)) return true;
+  if (by_order && IsOrdered(value)) return true;
   if (value.size(-1) < 2) return false;
   const at::Tensor wide = value.to(at::kFloat);
   if (AreLogarithms(value)) return true;
@@ -357,7 +357,7 @@ Transformed ScaleSorted(int which, std::vector<Leaf>* leaves) {
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !Fractions(leaf.tensor) || leaf.tensor.is_complex() || leaf.tensor.numel() == 0) continue;
     const at::Tensor value = leaf.tensor.to(Wider(leaf.tensor.scalar_type()));
-    if (!True(at::isfinite(value).all()) || True(value.eq(value.round()).all()) || !IsOrdered(value)) continue;
+    if (value.dim() == 0 || !IsOrdered(value) || !True(at::isfinite(value).all()) || MeansMore(value, false)) continue;
     if (EarlierEqual(*leaves, i) || which-- > 0) continue;
     leaf.tensor = WithStrides((value * kSortedScale).to(leaf.tensor.scalar_type()), leaf.tensor.strides());
     return {.how = "one sorted input alone times 4", .skipped = ""};
@@ -379,11 +379,20 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   const bool shifted_alone = distribution == Distribution::kShifted && form >= kShiftedAlone;
   const bool alone = shifted_alone || (distribution == Distribution::kScaled && form >= kAlone && form < kSmall);
   const int lone = form - (shifted_alone ? kShiftedAlone : kAlone);
+  std::vector<bool> keeps(given.size());
+  std::vector<std::size_t> large;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].scalar || !Fractions(given[i].tensor)) continue;
+    keeps[i] = KeepsMeaningWhereFinite(given[i].tensor);
+    if (!keeps[i] && given[i].tensor.numel() >= kLarge) large.push_back(i);
+  }
+  // One input alone is larger at its ends: those of two factors would meet.
+  const std::size_t ended = large.empty() ? given.size() : large[random->Below(large.size())];
   for (std::size_t i = 0; i < leaves->size(); ++i) {
     Leaf& leaf = (*leaves)[i];
     if (leaf.scalar || !Fractions(leaf.tensor)) continue;
     ++floating;
-    if (KeepsMeaningWhereFinite(given[i].tensor)) continue;
+    if (keeps[i]) continue;
     // NaN and infinities stay where they are.
     const at::Tensor finite = at::isfinite(given[i].tensor);
     const bool all_finite = True(finite.all());
@@ -450,7 +459,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         const double size = form == kFewLess ? kLessScale : few ? std::clamp(reduction, kOutlier, most) : kOutlier;
         made = definite ? Framed(value, 1 + chosen.to(at::real(value).scalar_type()) * (std::sqrt(size) - 1))
                         : at::where(chosen, value * size, value);
-        if (few && !definite) AtTheEnds(value, size, random, &made);
+        if (few && !definite && i == ended) AtTheEnds(value, size, random, &made);
         break;
       }
       case Distribution::kGiven:

@@ -69,10 +69,10 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
   at::Tensor inside;
   compared = OfInnerRounding(of, tensors, std::move(compared), rule, &inside);
   if (problem_.ExactnessOf(of.output) == Exactness::kRounded) {
-    compared = EachFigure(tensors, std::move(compared), rule,
-                          [&] { return FindInside(of, tensors, &inside) ? inside : at::Tensor(); });
+    const auto rounding = [&] { return FindInside(of, tensors, &inside) ? inside : at::Tensor(); };
+    compared = EachFigure(tensors, std::move(compared), rule, rounding);
+    compared = BesideFills(tensors, problem_.continuous, std::move(compared), rule, rounding);
   }
-  compared = BesideFills(tensors, std::move(compared), rule);
   compared = OfClosedMasks(of, tensors, std::move(compared), rule);
   return BeyondThresholds(of, std::move(tensors), std::move(compared), rule, turns);
 }
@@ -94,6 +94,8 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
     };
     const at::Tensor closed = closed_of(of.leaves);
     if (!closed.defined() || closed.equal(tensors.high.to(at::kDouble))) return compared;
+    // Of a row that is masked as a whole, or of what was no mask, nothing is known.
+    if (!FiniteThere({tensors.high}, Finite({closed}))) return compared;
     std::vector<Leaf> moved = Nudge(of.leaves, kNudge, &secret_, problem_.still.value_or(std::vector<bool>()));
     for (std::size_t i = 0; i < moved.size(); ++i) {  // masks stay
       if (IsWhole(of.leaves[i])) moved[i] = of.leaves[i];
@@ -142,11 +144,19 @@ Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& ten
   const at::Tensor errors = inside->masked_select(known);
   if (errors.numel() == 0) return compared;
   if (reference.numel() > Expecting::kFew) {
-    // Of many, each is off by no more than it is itself, or what is left out of one would be lost in the others' size.
+    // Of many each may be off by what it is itself, and what is beyond that is judged as it was, or what is left out of
+    // one would be lost in the others' size.
     constexpr double kTimes = 8, kSpacings = 0x1p-21, kBeyond = 1e-3;
     const at::Tensor high = tensors.high.to(at::kDouble), off = (tensors.got.to(at::kDouble) - high).abs();
-    const at::Tensor beyond = off.gt(*inside * kTimes + high.abs() * kSpacings).logical_and(known);
-    if (beyond.sum().item<double>() > kBeyond * static_cast<double>(reference.numel())) return compared;
+    const at::Tensor within = off.le(*inside * kTimes + high.abs() * kSpacings).logical_and(known);
+    if (within.logical_not().sum().item<double>() > kBeyond * static_cast<double>(reference.numel())) return compared;
+    ComparedTensors rest = tensors;
+    rest.got = at::where(within, high.to(tensors.got.scalar_type()), tensors.got);
+    Comparison others = CompareTensors(rest, rule);
+    if (!others.ok) return compared;
+    others.noise = compared.noise;
+    Excused(compared, &others);
+    return others;
   }
   return CompareWithErrors(tensors, std::sqrt(errors.square().mean().item<double>()), std::move(compared), rule);
 }

@@ -32,7 +32,9 @@ bool HasFills(const std::vector<at::Tensor>& high) {
   return std::any_of(high.begin(), high.end(), [](const at::Tensor& one) { return Fills(one).defined(); });
 }
 
-Comparison BesideFills(const ComparedTensors& tensors, Comparison compared, const Rule& rule) {
+Comparison BesideFills(const ComparedTensors& tensors, bool continuous, Comparison compared, const Rule& rule,
+                       const std::function<at::Tensor()>& rounding) {
+  constexpr std::int64_t kFew = 16;
   if (!compared.ok || compared.excused || compared.undecided || rule.mode != RuleMode::kScaled || rule.any_order ||
       !tensors.high.defined() || !tensors.nudged.defined()) {
     return compared;
@@ -48,6 +50,14 @@ Comparison BesideFills(const ComparedTensors& tensors, Comparison compared, cons
     }
     beside.own_error = 0;  // it is that of the fills
     others = CompareTensors(beside, rule);
+    if (others.ok || others.undecided || (!continuous && others.mismatched <= kFew)) return compared;
+    // Nobody is condemned by them without it.
+    const at::Tensor inside = rounding();
+    if (!inside.defined()) return compared;
+    const at::Tensor errors = inside.reshape({-1}).index_select(0, positions);
+    const at::Tensor known = errors.masked_select(at::isfinite(errors));
+    if (known.numel() == 0) return compared;
+    others = CompareWithErrors(beside, std::sqrt(known.square().mean().item<double>()), std::move(others), rule);
     if (others.ok || others.undecided) return compared;
     if (others.worst >= 0) others.worst = positions[others.worst].item<std::int64_t>();
   } catch (const std::exception&) {  // no memory to look

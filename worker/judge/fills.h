@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <vector>
 
 #include "worker/judge/compare_tensors.h"
@@ -17,7 +18,9 @@ at::Tensor Fills(const at::Tensor& high);
 bool HasFills(const std::vector<at::Tensor>& high);
 
 // `compared`, what was found of all elements together, unless those beside the fills are wrong: then what is found of
-// these.
-Comparison BesideFills(const ComparedTensors& tensors, Comparison compared, const Rule& rule);
+// these. `rounding`: as of EachFigure (figures.h). `continuous`: LoadedProblem's; where it is not, a few elements may
+// be beyond thresholds.
+Comparison BesideFills(const ComparedTensors& tensors, bool continuous, Comparison compared, const Rule& rule,
+                       const std::function<at::Tensor()>& rounding);
 
 }  // namespace grove::judge

@@ -56,6 +56,12 @@ const WordList& Selects() {
   static const auto* words = new WordList("masked_fill where ");
   return *words;
 }
+// How many there are, or how much of something.
+const WordList& Counts() {
+  static const auto* words = new WordList(
+      "bincount count_nonzero cumsum index_add index_add_ matmul mean mm mv scatter_add scatter_add_ sum ");
+  return *words;
+}
 const WordList& Compares() {
   static const auto* words = new WordList("eq ge greater greater_equal gt le less less_equal lt ne not_equal ");
   return *words;
@@ -115,6 +121,10 @@ class Reader {
       for (std::size_t input : made_of) rare_.empties[input] = true;
     }
     if (AsksForZero(name, operands)) asked_for_zero_.insert(made_of.begin(), made_of.end());
+    if (Counts().Has(name) ||
+        (Passes().Has(name) && !operands.empty() && counts_.count(operands[0].get<std::string>()))) {
+      for (const json& output : operation.at("outputs")) counts_.insert(output.get<std::string>());
+    }
     for (const json& output : operation.at("outputs")) made_of_[output.get<std::string>()] = made_of;
     if (held.empty()) return;
     if (Bounds().Has(name)) {
@@ -165,8 +175,10 @@ class Reader {
     divides_ = divides_ || (Poles().Has(name) && !number) || (name == "pow" && number && *number < 0);
   }
 
-  static bool AsksForZero(const std::string& name, const json& operands) {
-    return Compares().Has(name) && operands.size() > 1 && Number(operands[1]) == 0.0;
+  // (A mask itself is compared with zero wherever one is applied.)
+  bool AsksForZero(const std::string& name, const json& operands) const {
+    return Compares().Has(name) && operands.size() > 1 && counts_.count(operands[0].get<std::string>()) != 0 &&
+           Number(operands[1]) == 0.0;
   }
 
   // (Smaller floors are those of norms.)
@@ -179,6 +191,7 @@ class Reader {
 
   RareValues rare_;
   bool selects_ = false, divides_ = false, cosines_ = false;
+  std::set<std::string> counts_;                          // values that are such
   std::set<std::size_t> asked_for_zero_;                  // inputs that have a part in what is compared with zero
   std::map<std::string, std::set<std::size_t>> holds_;    // of values: the inputs whose elements they hold as they are
   std::map<std::string, std::set<std::size_t>> made_of_;  // and those that have any part in them
