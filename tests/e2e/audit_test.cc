@@ -1,5 +1,4 @@
 // `grove audit` from end to end: the corpus is stopped, and a trick that is not is named.
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -102,27 +101,12 @@ void Audit(std::vector<std::string> ids, int least, int again = 0) {
   CHECK(stopped);
 }
 
-// On every second processor alone, from the first (1) or second (2) on: judges bind their threads, those of two audits
-// to the same processors. Tests of one half do not run beside each other (RESOURCE_LOCK).
-void StandOnHalf(int half) {
-  cpu_set_t all, mine;
-  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
-  CPU_ZERO(&mine);
-  for (int processor = 0, number = 0; processor < CPU_SETSIZE; ++processor) {
-    if (CPU_ISSET(processor, &all) && ++number % 2 == half % 2) CPU_SET(processor, &mine);
-  }
-  if (CPU_COUNT(&mine) > 0) REQUIRE(sched_setaffinity(0, sizeof mine, &mine) == 0);
-}
-
-// [half_1], [half_2]: nothing is timed, so that they may run beside other tests.
-TEST_CASE("Every known trick with results, kernels and builds is stopped on the CPU", "[audit][corpus][half_1]") {
-  StandOnHalf(1);
+TEST_CASE("Every known trick with results, kernels and builds is stopped on the CPU", "[audit][corpus]") {
   Audit(CasesOf({"semantics", "fake", "build"}, Timed::kNo), 110);
 }
 
 TEST_CASE("Every known trick with former results is stopped on the CPU, and no honest kernel rejected",
-          "[audit][corpus][half_2]") {
-  StandOnHalf(2);
+          "[audit][corpus]") {
   Audit(CasesOf({"replay", "controls"}, Timed::kNo), 55);
 }
 

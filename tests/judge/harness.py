@@ -54,11 +54,8 @@ def spawn(command, fd_end, stderr=None, env=None):
 
 
 class Judge:
-    THREADS = 2  # of a judge, and of its candidates, where nothing else is said
-
-    def __init__(self, libexec, device="cpu", python="/usr/bin/python3", threads=None, extra=(), ahead=False):
+    def __init__(self, libexec, device="cpu", python="/usr/bin/python3", threads=2, extra=(), ahead=False):
         """`ahead`: started without waiting for its hello, before it is known for what."""
-        threads = threads or self.THREADS
         self.libexec, self.device, self.python, self.threads = libexec, device, python, threads
         mine, theirs = socket.socketpair()
         self.process = spawn([f"{libexec}/grove-judge", "--fd", "3", "--device", device, "--threads", str(threads),

@@ -792,20 +792,12 @@ def main(kind=None):
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("-k", default="", help="only tests whose name has this in it")
     parser.add_argument("-v", "--verbose", action="store_true", help="say of each test that it passed, in a log too")
-    parser.add_argument("--part", default="1/1", metavar="I/N", help="only every Nth test, beginning with the Ith: for N processes at once")
-    parser.add_argument("--threads", type=int, default=Judge.THREADS, help="of each judge and its candidates")
     options = parser.parse_args()
-    part, parts = map(int, options.part.split("/"))
-    assert 1 <= part <= parts, f"no part {part} of {parts}"
-    if parts > 1:  # a judge binds its threads, and another one would bind them to the same processors
-        mine = sorted(os.sched_getaffinity(0))[part - 1::parts]
-        os.sched_setaffinity(0, mine or os.sched_getaffinity(0))
-    Judge.THREADS = options.threads
     tests = (kind or Tests)(options.build, options.python)
     names = [name for name in dir(tests) if name.startswith("test_") and options.k in name and getattr(tests, name) is not None]
     assert names, f"no test has {options.k!r} in its name"
     failed = []
-    for name in names[part - 1::parts]:
+    for name in names:
         try:
             getattr(tests, name)()
             if options.verbose or sys.stdout.isatty():  # in a log only what failed

@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 """Honest programs: each candidate of this folder does its problem's work in another way than the reference, as kernels
-do, and has to be CORRECT. One coordinator evaluates them all, on a worker unless more are wanted.
+do, and has to be CORRECT. One coordinator and one worker evaluate them all.
 
     run.py BUILD                       all of them
     run.py BUILD norms losses/ctc      those whose names contain one of the words
     run.py BUILD --every 4             about every fourth, by its name, for a quick look
     run.py BUILD --repeat 3            each several times: verdicts must not depend on the draw
     run.py BUILD --timed               also time them for a moment: more draws, compared between timed runs
-    run.py BUILD --jobs 2              two at a time, on two workers
     run.py BUILD --coordinator ADDR    on a coordinator that runs already
 
 A pair is NAME.py or NAME.toml (the problem) and NAME.cpp or NAME.new.py (the candidate)."""
 
 import argparse
-import concurrent.futures
 import json
 import os
 import subprocess
@@ -60,7 +58,6 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--timed", action="store_true")
-    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--coordinator")
     options = parser.parse_args()
     grove = os.path.abspath(os.path.join(options.build, "bin", "grove"))
@@ -73,7 +70,7 @@ def main():
         if not where:
             port = os.path.join(folder, "port")
             log = open(os.path.join(folder, "log"), "w", encoding="utf-8")
-            service = subprocess.Popen([grove, "up", "--device", "cpu", "--workers", str(options.jobs), "--data", os.path.join(folder, "data"),
+            service = subprocess.Popen([grove, "up", "--device", "cpu", "--workers", "1", "--data", os.path.join(folder, "data"),
                                         "--listen", "127.0.0.1:0", "--port-file", port], stdout=log, stderr=log)
             for _ in range(600):
                 if os.path.exists(port) and os.path.getsize(port):
@@ -84,14 +81,12 @@ def main():
             where = open(port, encoding="utf-8").read().strip()
         failed = []
         try:
-            def judged(pair):
-                begin = time.time()
-                return pair[0], *evaluate(grove, where, *pair[1:], options.timed), time.time() - begin
-
-            with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-                for name, verdict, why, seconds in pool.map(judged, [pair for pair in wanted for _ in range(options.repeat)]):
+            for name, problem, candidate in wanted:
+                for _ in range(options.repeat):
+                    begin = time.time()
+                    verdict, why = evaluate(grove, where, problem, candidate, options.timed)
                     known = KNOWN.get(name) == verdict
-                    print(f"{name:44} {verdict:14} {seconds:5.1f} s{'  (known)' if known else ''}", flush=True)
+                    print(f"{name:44} {verdict:14} {time.time() - begin:5.1f} s{'  (known)' if known else ''}", flush=True)
                     if verdict != "CORRECT" and not known:
                         failed.append(name)
                         print("    " + why.replace("\n", "\n    "), flush=True)
