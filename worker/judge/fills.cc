@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 #include "worker/judge/tensor_type.h"
 
