@@ -48,10 +48,10 @@ TEST_CASE("A program that has a place for what is empty says so", "[rare]") {
   };
   CHECK(empties(where("0", "-0.5")));
   CHECK(!empties(where("0", "2")));
+  CHECK(!empties(where("3", "-0.5")));
   // A mask is compared with zero wherever it is applied.
   CHECK(!empties(json::array({Operation("eq", {"in0", "0"}), Operation("masked_fill", {"in1", "v0", "-1e9"}, {"v1"}),
                               Operation("div", {"v1", "in1"}, {"v2"})})));
-  CHECK(!empties(where("3", "-0.5")));
   // The floor of a norm, a ceiling, a rectifier, and what only a constant fills are none.
   CHECK(!empties(json::array({Operation("norm", {"in0"}), Operation("clamp_min", {"v0", "1e-12"}, {"v1"})})));
   CHECK(!empties(json::array({Operation("clamp", {"in0", "null", "1"})})));

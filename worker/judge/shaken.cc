@@ -221,7 +221,7 @@ void End(const at::RecordFunction& function, at::ObserverContext* context) {
         shaking->kept.push_back(result);
         shaking->bytes += result.nbytes();
       }
-      shaking->too_much = shaking->bytes > kMostKept;
+      shaking->too_much = shaking->too_much || shaking->bytes > kMostKept;
       if (shaking->too_much) shaking->kept.clear();
     }
   } catch (const std::exception&) {  // no memory: as it is
