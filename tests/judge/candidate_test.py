@@ -8,9 +8,12 @@ import array
 import ctypes
 import importlib.machinery
 import importlib.util
+import os
 import platform
 import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -310,6 +313,51 @@ class Observed(unittest.TestCase):
     def test_times_that_are_no_numbers_are_left_out(self):
         work = self.work(("aten::mm", float("nan")), ("aten::add", float("inf")), ("aten::relu", 2))
         self.assertEqual(work, {"aten::relu": 2.0, "call": 5.0})
+
+
+class Modules(unittest.TestCase):
+    """What stands in for parts of modules that a candidate may import."""
+
+    def test_a_module_is_looked_at_when_it_is_imported_and_not_before(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "grove_takes_long.py"), "w", encoding="utf-8") as file:
+                file.write("def builder():\n    return 'its own'\n")
+            sys.path.insert(0, folder)
+            try:
+                seen = []
+                PROGRAM.WhenImported("grove_takes_long", lambda module: (seen.append(module.builder()), setattr(module, "builder", lambda: "ours")))
+                hooks = len(sys.meta_path)
+                self.assertEqual(seen, [])
+                self.assertNotIn("grove_takes_long", sys.modules)
+                from grove_takes_long import builder
+                self.assertEqual((seen, builder()), (["its own"], "ours"))
+                self.assertEqual(len(sys.meta_path), hooks - 1)
+                # It is there already: at once.
+                PROGRAM.WhenImported("grove_takes_long", lambda module: seen.append(module.builder()))
+                self.assertEqual(seen, ["its own", "ours"])
+            finally:
+                sys.path.remove(folder)
+                sys.modules.pop("grove_takes_long", None)
+
+    def test_the_builders_of_extensions_hand_out_what_is_built(self):
+        script = f"""
+import sys
+sys.argv = ["", {sys.argv[1]!r}]
+import importlib.machinery, importlib.util
+loader = importlib.machinery.SourceFileLoader("candidate", sys.argv[1] + "/worker/candidate/grove-candidate-python")
+candidate = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+loader.exec_module(candidate)
+import torch
+candidate.PrebuiltExtensions([], []).install(lambda name, *sources, **options: name)
+print("torch.utils.cpp_extension" in sys.modules)
+from torch.utils.cpp_extension import load_inline
+try:
+    load_inline(name="mine", cpp_sources="int one() {{ return 1; }}")
+except RuntimeError as error:
+    print("'mine' was not built ahead" in str(error))
+"""
+        answer = subprocess.run([sys.executable, "-B", "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(answer.stdout.split(), ["False", "True"])
 
 
 if __name__ == "__main__":

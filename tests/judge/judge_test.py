@@ -8,6 +8,7 @@ import os
 import struct
 import sys
 import tempfile
+import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -792,17 +793,18 @@ def main(kind=None):
     parser.add_argument("build")
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("-k", default="", help="only tests whose name has this in it")
-    parser.add_argument("-v", "--verbose", action="store_true", help="say of each test that it passed, in a log too")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say of each test that it passed, and how long it took, in a log too")
     options = parser.parse_args()
     tests = (kind or Tests)(options.build, options.python)
     names = [name for name in dir(tests) if name.startswith("test_") and options.k in name and getattr(tests, name) is not None]
     assert names, f"no test has {options.k!r} in its name"
     failed = []
     for name in names:
+        begin = time.time()
         try:
             getattr(tests, name)()
             if options.verbose or sys.stdout.isatty():  # in a log only what failed
-                print("ok  ", name, flush=True)
+                print(f"ok    {time.time() - begin:5.1f} s  {name}", flush=True)
         except Exception:
             failed.append(name)
             print("FAIL", name, flush=True)

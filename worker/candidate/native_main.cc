@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <grove/kernel.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -24,6 +23,7 @@
 
 #include "common/wire/channel.h"
 #include "common/wire/dtype.h"
+#include "common/wire/places.h"
 #include "common/wire/steps.h"
 #include "worker/candidate/device.h"
 
@@ -451,21 +451,10 @@ Arguments Parse(int argc, char** argv) {
 // Each OpenMP thread on a processor of its own, as in the judge, where this process has them all (docs/timing.md).
 // libgomp then binds the first thread too; threads that a kernel makes otherwise keep the choice of all processors.
 void SpreadThreads(int threads) {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0 || threads < CPU_COUNT(&set)) return;
-  pthread_attr_t attributes;
-  if (::pthread_attr_init(&attributes) != 0) return;
-  if (::pthread_attr_setaffinity_np(&attributes, sizeof set, &set) == 0 &&
-      ::pthread_setattr_default_np(&attributes) == 0) {
-    // By name, because libgomp finds none where a sandbox shows no /sys.
-    std::string places;
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) places += (places.empty() ? "{" : ",{") + std::to_string(i) + "}";
-    }
-    ::setenv("OMP_PLACES", places.c_str(), 1);
-    ::setenv("OMP_PROC_BIND", "close", 1);
-  }
-  ::pthread_attr_destroy(&attributes);
+  const std::vector<int> processors = wire::Processors();
+  if (processors.empty() || threads < static_cast<int>(processors.size()) || !wire::FreeThreads(processors)) return;
+  ::setenv("OMP_PLACES", wire::PlacesOf(processors).c_str(), 1);
+  ::setenv("OMP_PROC_BIND", "close", 1);
 }
 
 int Main(int argc, char** argv) {

@@ -278,6 +278,10 @@ print("torch=" + torch.__version__)
 print("cuda=%d" % (torch.version.cuda is not None))
 print("compile=%d" % (hasattr(torch, "compile")))
 print("cmake=" + torch.utils.cmake_prefix_path)
+with open("/proc/self/maps") as maps:
+    mapped = ["/" + line.rstrip("\n").partition("/")[2] for line in maps]
+blas = [p for name in ("libopenblas", "libmkl", "libblis", "libblas.") for p in mapped if os.path.basename(p).startswith(name)]
+print("blas=" + (blas[0] if blas else ""))
 print("include=" + (include if os.path.exists(os.path.join(include, "Python.h")) else ""))
 for folder in sorted(folders):
     print("folder=" + folder)
@@ -343,6 +347,7 @@ for folder in sorted(folders):
       if (kv.first == "torch") python.torch_version = kv.second;
       if (kv.first == "cuda") python.torch_cuda = kv.second == "1";
       if (kv.first == "compile") python.torch_compile = kv.second == "1";
+      if (kv.first == "blas") python.blas = kv.second;
       if (kv.first == "cmake") python.torch_cmake = kv.second;
       if (kv.first == "include") python.include_dir = kv.second;
       if (kv.first == "folder") folders.insert(kv.second);

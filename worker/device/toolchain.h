@@ -35,8 +35,9 @@ struct Python {
   std::string torch_version;  // "1.13.0a0", "2.11.0+cu130"
   bool torch_cuda = false;    // built with CUDA
   bool torch_compile = false;
-  std::string torch_cmake;           // torch.utils.cmake_prefix_path
-  std::string include_dir;           // of Python.h; empty = headers are not installed
+  std::string blas;         // the shared library that multiplies matrices on the CPU; empty = torch itself does
+  std::string torch_cmake;  // torch.utils.cmake_prefix_path
+  std::string include_dir;  // of Python.h; empty = headers are not installed
   std::vector<std::string> folders;  // outside of /usr that it reads
 };
 

@@ -6,8 +6,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <sched.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -19,9 +17,12 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "common/wire/places.h"
 #include "worker/judge/continuity.h"
 #include "worker/judge/evaluation.h"
 #include "worker/judge/factors.h"
@@ -637,78 +638,31 @@ class Judge {
   LoadedProblem problem_;
 };
 
-// Processors that this process may use.
-std::vector<int> Processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ::sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> processors;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) processors.push_back(i);
-  }
-  return processors;
-}
-
-// Each as a place of its own. By name, because libgomp finds none where a sandbox shows no /sys.
-std::string PlacesOf(const std::vector<int>& processors) {
-  std::string places;
-  for (int processor : processors) places += (places.empty() ? "{" : ",{") + std::to_string(processor) + "}";
-  return places;
-}
-
-// The same read again, after libgomp has bound the first thread to the first of them.
-std::vector<int> ProcessorsOf(const char* places) {
-  std::vector<int> processors;
-  for (const char* at = places; at != nullptr && (at = std::strchr(at, '{')) != nullptr; ++at) {
-    processors.push_back(std::atoi(at + 1));
-  }
-  return processors;
-}
-
-// Threads that are made otherwise than by OpenMP (a reference's own) keep the choice of all processors.
-void FreeThreads(const std::vector<int>& processors) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int processor : processors) {
-    if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &set);
-  }
-  pthread_attr_t attributes;
-  if (::pthread_attr_init(&attributes) != 0) return;
-  if (::pthread_attr_setaffinity_np(&attributes, sizeof set, &set) == 0) ::pthread_setattr_default_np(&attributes);
-  ::pthread_attr_destroy(&attributes);
-}
-
 int Main(int argc, char** argv) {
   Arguments arguments = Parse(argc, argv);
   if (arguments.threads <= 0) arguments.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  // libgomp reads these when it is loaded, which was before main: so the program starts itself once more.
-  const std::string threads = std::to_string(arguments.threads);
-  const char* policy = std::getenv("OMP_WAIT_POLICY");
-  const char* count = std::getenv("OMP_NUM_THREADS");
-  // Each OpenMP thread on a processor of its own, where this judge has them all: threads that sleep between runs were
-  // woken on one and the same otherwise, on the candidate's side more often (docs/timing.md).
-  const char* bound = std::getenv("GROVE_JUDGE_PLACES");
-  const std::vector<int> processors = bound != nullptr ? ProcessorsOf(bound) : Processors();
-  const bool bind = arguments.device == "cpu" && arguments.threads >= static_cast<int>(processors.size());
-  if (policy == nullptr || std::string(policy) != "passive" || count == nullptr || threads != count ||
-      (bind && bound == nullptr)) {
-    ::setenv("OMP_WAIT_POLICY", "passive", 1);
-    if (bind) {
-      const std::string places = PlacesOf(processors);
-      ::setenv("OMP_PLACES", places.c_str(), 1);
-      ::setenv("OMP_PROC_BIND", "close", 1);
-      ::setenv("GROVE_JUDGE_PLACES", places.c_str(), 1);  // what libgomp's variables say may be the user's
-    }
-    ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
-    if (std::getenv("GROVE_JUDGE_STARTED") == nullptr) {
-      ::setenv("GROVE_JUDGE_STARTED", "1", 1);
-      ::execv("/proc/self/exe", argv);
-    }
+  // libgomp reads these when it is loaded, which was before main: so the program starts itself once more where whoever
+  // started it has not said them.
+  const char* bound = std::getenv(wire::kJudgePlaces);
+  const std::vector<int> processors = bound != nullptr ? wire::ProcessorsOf(bound) : wire::Processors();
+  std::vector<std::pair<std::string, std::string>> wanted{{"OMP_WAIT_POLICY", "passive"},
+                                                          {"OMP_NUM_THREADS", std::to_string(arguments.threads)}};
+  if (arguments.device == "cpu") {
+    const auto places = wire::JudgePlaces(arguments.threads, processors);
+    wanted.insert(wanted.end(), places.begin(), places.end());
+    if (!places.empty()) arguments.processors = processors;
   }
-  if (bind) {
-    FreeThreads(processors);
-    arguments.processors = processors;
+  bool said = true;
+  for (const auto& [name, value] : wanted) {
+    const char* is = std::getenv(name.c_str());
+    said = said && is != nullptr && value == is;
+    ::setenv(name.c_str(), value.c_str(), 1);
   }
+  if (!said && std::getenv("GROVE_JUDGE_STARTED") == nullptr) {
+    ::setenv("GROVE_JUDGE_STARTED", "1", 1);
+    ::execv("/proc/self/exe", argv);
+  }
+  if (!arguments.processors.empty()) wire::FreeThreads(processors);
   // Memory that the reference gives back is kept: otherwise each of its outputs is paged in anew while it is timed, and
   // the candidate, whose outputs are given to it, would look better than it is.
   ::mallopt(M_MMAP_MAX, 0);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -114,6 +115,15 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     add("tools", "python", State::kOk,
         absl::StrCat("Python ", python->version, " with torch ", python->torch_version, " at ", python->path,
                      python->torch_compile ? ", torch.compile" : ", no torch.compile (torch 1.x)"));
+    // Others are found under their own names.
+    const std::string& blas = python->blas;
+    const bool reference = absl::StartsWith(std::filesystem::path(blas).filename().string(), "libblas.");
+    constexpr char kSlow[] =
+        ", the reference one: torch multiplies matrices tens of times slower on the CPU than it might, no figure to "
+        "beat "
+        "(apt-get install libopenblas0-openmp)";
+    add("tools", "blas", reference ? State::kAbsent : State::kOk,
+        blas.empty() ? "torch's own" : absl::StrCat(blas, reference ? kSlow : ""));
     if (cuda && !python->torch_cuda) {
       add("tools", "torch-cuda", State::kMissing,
           "this torch was built without CUDA; give --python for one that has it (pip install torch)");
