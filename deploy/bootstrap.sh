@@ -17,7 +17,6 @@ PACKAGES=(
   prometheus-cpp-dev libssl-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libseccomp-dev bubblewrap
   nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
   libtorch-dev python3-torch python3-dev pybind11-dev
-  libopenblas0-openmp # torch asks for some BLAS: Debian's default one multiplies matrices of 512 x 512 40 times slower, no figure to beat
 )
 # Only the tests need these: Catch2 itself, promtool, which lints the metrics, and the other shell that is completed.
 TEST_PACKAGES=(catch2 prometheus zsh)

@@ -119,8 +119,7 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     const std::string& blas = python->blas;
     const bool reference = absl::StartsWith(std::filesystem::path(blas).filename().string(), "libblas.");
     constexpr char kSlow[] =
-        ", the reference one: torch multiplies matrices tens of times slower on the CPU than it might, no figure to "
-        "beat "
+        ", the reference one: torch multiplies matrices tens of times slower than it might, no figure to beat "
         "(apt-get install libopenblas0-openmp)";
     add("tools", "blas", reference ? State::kAbsent : State::kOk,
         blas.empty() ? "torch's own" : absl::StrCat(blas, reference ? kSlow : ""));
