@@ -61,7 +61,7 @@ def evaluate_one(grove, env, device, path, folder, size):
     problem.write_text(source)
     candidate.write_text(as_candidate(source))
     try:
-        run = subprocess.run([grove, "eval", str(problem), str(candidate), "--device", device, "--json", "--trials", "2", "--max-time", "1"],
+        run = subprocess.run([grove, "eval", str(problem), str(candidate), "--device", device.split(":")[0], "--json", "--trials", "2", "--max-time", "1"],
                              capture_output=True, text=True, env=env, timeout=300)
         if run.returncode == 130:
             return None
@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--device", default="cuda", help="cpu, cuda (all GPUs) or cuda:N")
     parser.add_argument("--smaller", action="store_true", help="sizes that a CPU can do (smaller.py)")
     args = parser.parse_args()
     sizes = [smaller, lambda source: smaller(source, features=False)] if args.smaller else [str]

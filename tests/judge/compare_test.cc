@@ -234,6 +234,42 @@ TEST_CASE("Elements far below a heavy tail are asked for by their own responses"
   }
 }
 
+TEST_CASE("An element that is all of the rms is judged by its own response", "[compare]") {
+  // Exponentials near the largest float: what a nudge does to the first one is beyond what counts as a jump.
+  Random random(11);
+  const auto fast = [](float x) { return std::exp2(x * 1.44269504f); };
+  const auto off = [&](float x) {
+    return std::fabs(static_cast<double>(fast(x)) / std::exp(static_cast<double>(x)) - 1);
+  };
+  float largest = 86;
+  while (off(largest) < 3e-6) largest += 1e-3f;
+  std::vector<double> high, nudged;
+  std::vector<float> reference, got, cut, rough;
+  for (int i = 0; i < 1 << 20; ++i) {
+    const float x = i == 0 ? largest : std::min(static_cast<float>(16 * Gaussian(&random)), 75.0f);
+    const double exact = std::exp(static_cast<double>(x));
+    high.push_back(exact);
+    nudged.push_back(std::exp(x * (1 + (random.Uniform() < 0.5 ? kNudge : -kNudge))));
+    reference.push_back(static_cast<float>(exact));
+    got.push_back(fast(x));
+    cut.push_back(x < 40 ? 0 : got.back());
+    rough.push_back(x < 40 ? got.back() * 1.01f : got.back());
+  }
+  ComparisonInput input;
+  input.reference = reference.data();
+  input.high = high.data();
+  input.nudged = nudged.data();
+  input.elements = static_cast<std::int64_t>(high.size());
+  input.type = Type("float32");
+  for (const auto& [values, ok] : {std::pair{&got, true}, {&cut, false}, {&rough, false}}) {
+    input.got = values->data();
+    const Comparison compared = Compare(input, {});
+    INFO(compared.why);
+    CHECK(compared.ok == ok);
+    CHECK(compared.noise.unstable > 0);
+  }
+}
+
 TEST_CASE("One wrong element among a million is found and named", "[compare]") {
   Random random(9);
   Case c;

@@ -230,6 +230,8 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
     worst = std::max(worst, kTailFactor * relative);
   }
   ScaledThresholds limits;
+  limits.jump = std::numeric_limits<double>::infinity();
+  limits.roundings = std::max(work, rule.reduced) / kNudge;
   limits.slack = constants.element_slack;
   if (rule.reduced > 0) {
     relative = std::max(relative, rule.reduced * std::max(noise.condition, 1.0));
@@ -338,6 +340,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   result->scaled_same = ThresholdsFor(input.type, 1, input.reduction, few, 1, result->noise, same).rms;
   // The same where the rounding of each operation is known to be more than the inputs' is.
   if (own > 0 && limits.block > 0 && rms > 0) limits.block = std::max(limits.block, kNoiseFactor * limits.rms / rms);
+  // (Of exp(x) near the largest number one element is the whole rms, and its response to a nudge larger than that.)
+  if (nudged) limits.jump = JumpSize(magnitude);
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;
@@ -359,7 +363,7 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
   const double finite = static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1));
   // Jumps that the reference's own nudge shows: so many elements may be off by any amount.
   const bool jumped = errors.beyond > 0 && static_cast<double>(errors.beyond) <= limits.jumps;
-  const double squares = jumped ? std::max(errors.squares - errors.beyond_squares, 0.0) : errors.squares;
+  const double squares = std::max(errors.squares - errors.steep_squares - (jumped ? errors.beyond_squares : 0), 0.0);
   const double rms = std::sqrt(magnitude.squares / finite), rms_error = std::sqrt(squares / finite);
   const double outlier_share = static_cast<double>(errors.outliers) / finite;
   const bool rms_ok = rms_error <= limits.rms, outliers_ok = outlier_share <= limits.outliers;

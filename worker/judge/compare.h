@@ -177,6 +177,7 @@ struct ResponseTally {  // between the passes, where there is `high`: over eleme
 struct ErrorTally {  // third pass
   double squares = 0, max_abs = 0, max_rel = 0;
   double beyond_squares = 0;  // the part of `squares` that comes from elements beyond the limit
+  double steep_squares = 0;   // and from others that jump, of errors which their own responses explain
   std::int64_t blocks = 0;    // that fail criterion 4
   std::int64_t special = 0, beyond = 0, beyond_1e4 = 0, beyond_1e2 = 0, beyond_given = 0, outliers = 0;
   std::int64_t worst = -1;  // position of an element (complex: of a part)
@@ -194,6 +195,9 @@ struct ScaledThresholds {
   double block;        // criterion 4: times the block's magnitude or response, whichever is larger; 0 = not looked at
   double block_floor;  // absolute: errors below are nobody's
   double jumps;        // elements that may be beyond the limit because they jump
+  // What moves by more than `jump`, absolute, is no part of the condition. Within the limits of an element and within
+  // `roundings` of its own response its error is no part of the rms either.
+  double jump, roundings;
 };
 // `few`: FewElements of the output; `uncertain`: the share of such elements, 1 where it is not known.
 ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction, double few,

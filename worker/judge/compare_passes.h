@@ -118,13 +118,16 @@ GROVE_ANYWHERE inline void TallyError(std::int64_t i, const ComparedElement& ele
   if (error > allowed) {
     ++tally->beyond;
     tally->beyond_squares += error * error;
-  } else if (limits.block > 0 && std::isfinite(element.nudged)) {
-    const double moved = element.nudged - element.high, noise = reference - expected;
-    ++block->elements;
-    block->errors += error * error;
-    block->magnitudes += expected * expected;
-    block->responses += moved * moved;
-    block->noise += noise * noise;
+  } else if (std::isfinite(element.nudged)) {
+    const double moved = std::fabs(element.nudged - element.high), noise = reference - expected;
+    if (moved > limits.jump && error <= limits.roundings * moved) tally->steep_squares += error * error;
+    if (limits.block > 0) {
+      ++block->elements;
+      block->errors += error * error;
+      block->magnitudes += expected * expected;
+      block->responses += moved * moved;
+      block->noise += noise * noise;
+    }
   }
   if (pass.absolute) {
     error = plain;
@@ -175,6 +178,7 @@ GROVE_ANYWHERE inline void Merge(const ResponseTally& other, ResponseTally* tall
 GROVE_ANYWHERE inline void Merge(const ErrorTally& other, ErrorTally* tally) {
   tally->squares += other.squares;
   tally->beyond_squares += other.beyond_squares;
+  tally->steep_squares += other.steep_squares;
   tally->max_abs = Larger(tally->max_abs, other.max_abs);
   tally->max_rel = Larger(tally->max_rel, other.max_rel);
   tally->blocks += other.blocks;
