@@ -14,7 +14,7 @@ limit_mib=60  # what the bundle may weigh
 rm -rf "$target"
 cmake --install "$build" --prefix "$target" --strip >/dev/null
 # Judge and candidate belong to a host's PyTorch: `grove-worker setup` makes them there.
-rm -f "$target"/libexec/grove/grove-judge "$target"/libexec/grove/libgrove-judge-python.so "$target"/libexec/grove/grove-candidate \
+rm -f "$target"/libexec/grove/grove-judge "$target"/libexec/grove/libgrove-judge.so "$target"/libexec/grove/libgrove-judge-python.so "$target"/libexec/grove/grove-candidate \
   "$target"/libexec/grove/libgrove-shareable-memory.so
 install -D -m 0755 "$(command -v bwrap)" "$target/libexec/grove/bwrap"
 

@@ -257,24 +257,8 @@ class PythonReference : public Reference {
   nlohmann::json structure_;
 };
 
-// Starts the interpreter once, as the given python3 would start: its virtual environment, its packages.
+// The interpreter is the process's own (main.cc); that of a native problem never imports torch.
 void StartPython(const std::string& python) {
-  if (Py_IsInitialized()) return;
-  PyConfig config;
-  PyConfig_InitPythonConfig(&config);
-  config.install_signal_handlers = 0;
-  config.parse_argv = 0;
-  config.write_bytecode = 0;
-  if (!python.empty()) {
-    PyConfig_SetBytesString(&config, &config.program_name, python.c_str());
-    PyConfig_SetBytesString(&config, &config.executable, python.c_str());
-  }
-  PyStatus status = Py_InitializeFromConfig(&config);
-  PyConfig_Clear(&config);
-  if (PyStatus_Exception(status)) {
-    throw std::runtime_error(std::string("starting Python failed: ") +
-                             (status.err_msg != nullptr ? status.err_msg : ""));
-  }
   Object torch(PyImport_ImportModule("torch"));
   if (!torch) {
     PyErr_Clear();
