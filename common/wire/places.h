@@ -1,5 +1,5 @@
-// The processors that OpenMP's threads are bound to: what judge, candidates and whoever starts them have to agree upon,
-// because libgomp reads it from the environment before main (OMP_PLACES: OpenMP 5.2, section 21.1.6).
+// The processors that OpenMP's threads are bound to: what judge and candidates have to agree upon, and what libgomp reads
+// from the environment when it is loaded (OMP_PLACES: OpenMP 5.2, section 21.1.6).
 #pragma once
 
 #include <string>
@@ -23,10 +23,9 @@ bool FreeThreads(const std::vector<int>& processors);
 // In the judge's environment: its places, where it binds its threads; libgomp's own variables may be the user's.
 inline constexpr char kJudgePlaces[] = "GROVE_JUDGE_PLACES";
 
-// What a judge of so many threads on the CPU finds in its environment; otherwise it loads libtorch twice, to say so to
-// itself (some 0.5 s). Threads are bound, each to a processor of its own, if there is one for each of `processors`:
-// threads that sleep between runs were woken on one and the same otherwise, on the candidate's side more often
-// (docs/timing.md).
+// What grove-judge puts into its environment before it loads libgomp, for so many threads on the CPU. Threads are bound,
+// each to a processor of its own, if there is one for each of `processors`: threads that sleep between runs were woken
+// on one and the same otherwise, on the candidate's side more often (docs/timing.md).
 std::vector<std::pair<std::string, std::string>> JudgePlaces(int threads, const std::vector<int>& processors);
 
 }  // namespace grove::wire

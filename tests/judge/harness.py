@@ -59,21 +59,12 @@ class Judge:
         self.libexec, self.device, self.python, self.threads = libexec, device, python, threads
         mine, theirs = socket.socketpair()
         self.process = spawn([f"{libexec}/grove-judge", "--fd", "3", "--device", device, "--threads", str(threads),
-                              "--python", python, *(("--ahead", "python") if ahead else ()), *extra], theirs, env=self.environment())
+                              "--python", python, *(("--ahead", "python") if ahead else ()), *extra], theirs)
         theirs.close()
         self.channel = Channel(mine)
         self.next = 0
         if not ahead:
             assert self.hello["type"] == "hello", self.hello
-
-    def environment(self):
-        """What a worker gives it, so that it need not start itself again (common/wire/places.h)."""
-        environment = dict(os.environ, OMP_WAIT_POLICY="passive", OMP_NUM_THREADS=str(self.threads))
-        processors = sorted(os.sched_getaffinity(0))
-        if self.device == "cpu" and self.threads >= len(processors):
-            places = ",".join("{%d}" % processor for processor in processors)
-            environment.update(OMP_PLACES=places, OMP_PROC_BIND="close", GROVE_JUDGE_PLACES=places)
-        return environment
 
     @functools.cached_property
     def hello(self):

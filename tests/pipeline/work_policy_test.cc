@@ -262,6 +262,17 @@ TEST_CASE("Too little seen is no innocence", "[work]") {
   CHECK_FALSE(SeenEnough(*coarse.watched));
   coarse.watched->Add(*enough.watched);
   CHECK(SeenEnough(*coarse.watched));
+  // A thread that spins in the interpreter is seen all the time, and says nothing of who works in another.
+  const auto torch = File("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0"), python = File("/usr/bin/python3.11");
+  SeenCode spinning = Watched({{torch, 0.008}});
+  spinning.watched->by_thread[2][python] = spinning.watched->seconds[python] = 0.5;
+  spinning.watched->squares += 0.5 * 1e-3;
+  spinning.watched->seen += 500;
+  CHECK_FALSE(SeenEnough(*spinning.watched));
+  CHECK(WorkUnseen(script, spinning).has_value());
+  spinning.watched->by_thread[1][torch] = spinning.watched->seconds[torch] = 0.1;
+  CHECK(SeenEnough(*spinning.watched));
+  CHECK(SeenEnough(*Watched({{python, 0.5}}).watched));  // who only calls is seen, too
   // Where the kernel does not tell, waiting longer would not help, and `how` says so.
   SeenCode mute = With({kOwn});
   mute.watched.emplace();

@@ -37,9 +37,7 @@ void SayPlaces(const grove::judge::Arguments& arguments) {
   std::vector<std::pair<std::string, std::string>> wanted{{"OMP_WAIT_POLICY", "passive"},
                                                           {"OMP_NUM_THREADS", std::to_string(arguments.threads)}};
   if (arguments.device == "cpu") {
-    const char* said = std::getenv(wire::kJudgePlaces);
-    const auto places =
-        wire::JudgePlaces(arguments.threads, said != nullptr ? wire::ProcessorsOf(said) : wire::Processors());
+    const auto places = wire::JudgePlaces(arguments.threads, wire::Processors());
     wanted.insert(wanted.end(), places.begin(), places.end());
   }
   for (const auto& [name, value] : wanted) ::setenv(name.c_str(), value.c_str(), 1);

@@ -10,7 +10,6 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "common/wire/places.h"
 #include "common/wire/spin.h"
 #include "worker/pipeline/programs.h"
 #include "worker/pipeline/verdict.h"
@@ -64,11 +63,6 @@ absl::StatusOr<StartedProcess> JudgeProcess::Spawn(const JudgeConfig& config, bo
     }
   }
   spec.env = ProgramEnvironment(config.device_argument != "cpu", config.threads, config.tools);
-  if (config.device_argument == "cpu") {
-    for (const auto& [name, value] : wire::JudgePlaces(config.threads, wire::Processors())) {
-      spec.env.push_back(absl::StrCat(name, "=", value));
-    }
-  }
   spec.read_only = config.read_only;
   spec.devices = config.device_nodes;
   spec.identity = true;

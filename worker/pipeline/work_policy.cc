@@ -219,9 +219,22 @@ bool SameKernel(const std::string& one, const std::string& other) { return Kerne
 
 bool SeenEnough(const WatchedWork& watched) {
   if (!watched.problem.empty()) return true;
-  double all = watched.system_seconds;
-  for (const auto& [code, seconds] : watched.seconds) all += seconds;
-  return all >= kLeastWatched && all * all >= kLeastLooks * watched.squares;
+  double all = watched.system_seconds, working = 0;
+  for (const auto& [thread, codes] : watched.by_thread) {
+    double its_work = 0, its_calling = 0;
+    for (const auto& [mapped, seconds] : codes) {
+      all += seconds;
+      if (Calling(mapped.path) && !Writable(mapped.path)) {
+        its_calling += seconds;
+      } else if (OriginOfLibrary(mapped.path) != CodeOrigin::kHarmless) {
+        its_work += seconds;
+      }
+    }
+    if (its_work > 0) working += its_work + its_calling;
+  }
+  // Where some thread does more than call, it has to be seen: what spins beside it says nothing (Sum).
+  const double telling = working > 0 ? working : all;
+  return telling >= kLeastWatched && all * telling >= kLeastLooks * watched.squares;
 }
 
 std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const SeenCode& code) {

@@ -43,7 +43,8 @@ struct SeenCode {
   std::vector<std::string> functions;       // Python on a GPU: demangled names in the machine code of its objects
 };
 
-// Looks at least, and CPU time, by which a watch says anything. Where the kernel does not tell, more looks do not help.
+// Looks at least, and CPU time, by which a watch says anything: of threads that do more than call, if there are any.
+// Where the kernel does not tell, more looks do not help.
 bool SeenEnough(const WatchedWork& watched);
 
 // A mapped file that is no object of the candidate's, by name: a vendor's compute library (cuBLAS, cuDNN, oneMKL,
