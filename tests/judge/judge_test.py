@@ -691,6 +691,23 @@ x = [3, 17]
         with open(f"/proc/{judge.process.pid}/comm", encoding="utf-8") as name:
             assert name.read() == "grove-judge\n"
 
+    def test_nothing_is_imported_from_the_working_directory(self):
+        """By the interpreter that the judge becomes, which python3 -c would do."""
+        here = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("ctypes", "os", "torch", "base64"):
+                with open(f"{folder}/{name}.py", "w", encoding="utf-8") as file:
+                    file.write("raise SystemExit('imported from the working directory')\n")
+            os.chdir(folder)
+            try:
+                judge = Judge(os.path.join(here, self.libexec), python=self.python)
+            finally:
+                os.chdir(here)
+        try:
+            assert judge.load(RELU)["type"] == "loaded"
+        finally:
+            judge.process.kill()
+
     def test_native_problem_does_without_torch_in_python(self):
         judge = self.judge(self.TOML, "PROBLEM_FORMAT_NATIVE")[0]
         with open(f"/proc/{judge.process.pid}/maps", encoding="utf-8") as maps:

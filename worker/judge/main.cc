@@ -22,13 +22,15 @@ namespace {
 
 namespace wire = grove::wire;
 
-// The library and the arguments for it. The path of imports is an interpreter's without a script: nothing is found in
-// the working directory. PyDLL: the lock of the interpreter stays with who calls.
-constexpr char kStart[] = R"(import ctypes, os, sys
-given = [os.fsencode(value) for value in sys.argv[1:]]
-sys.argv = [""]
+// Given the library and the arguments for it. The path of imports is an interpreter's without a script, before anything
+// is imported that is not built in: nothing is found in the working directory. PyDLL: the interpreter's lock stays with
+// who calls.
+constexpr char kStart[] = R"(import sys
 if sys.path[:1] == [""]:
     del sys.path[0]
+import ctypes, os
+given = [os.fsencode(value) for value in sys.argv[1:]]
+sys.argv = [""]
 library = ctypes.PyDLL(os.fsdecode(given[0]), mode=ctypes.RTLD_GLOBAL)
 library.grove_judge_main(len(given), (ctypes.c_char_p * (len(given) + 1))(*given))
 )";
