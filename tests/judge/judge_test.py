@@ -714,14 +714,15 @@ x = [3, 17]
             assert "libtorch_python" not in maps.read()
 
     def test_without_python_there_are_native_problems_alone(self):
-        for source, format, expected in ((self.TOML, "PROBLEM_FORMAT_NATIVE", "loaded"), (RELU, "PROBLEM_FORMAT_KERNELBENCH", "failed")):
-            judge = Judge(self.libexec, python="/nowhere/python3")
-            try:
-                answer = judge.load(source, format=format)
-                assert answer["type"] == expected, answer
-                assert expected == "loaded" or "--python" in answer["message"], answer
-            finally:
-                judge.process.kill()
+        for python in ("/nowhere/python3", ""):
+            for source, format, expected in ((self.TOML, "PROBLEM_FORMAT_NATIVE", "loaded"), (RELU, "PROBLEM_FORMAT_KERNELBENCH", "failed")):
+                judge = Judge(self.libexec, python=python)
+                try:
+                    answer = judge.load(source, format=format)
+                    assert answer["type"] == expected, answer
+                    assert expected == "loaded" or ("could not start" in answer["message"]) == bool(python), answer
+                finally:
+                    judge.process.kill()
 
     def test_bad_toml_names_key_and_line(self):
         native = "PROBLEM_FORMAT_NATIVE"

@@ -352,7 +352,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
     limits.rms += result->noise.rms * rms;
     limits.element += result->noise.max * rms;
   }
-  for (double* limit : {&limits.rms, &limits.element, &limits.slack, &limits.block, &limits.block_floor}) {
+  for (double* limit :
+       {&limits.rms, &limits.element, &limits.slack, &limits.block, &limits.block_floor, &limits.roundings}) {
     *limit *= rule.times;
   }
   return limits;

@@ -143,9 +143,10 @@ class Judge {
 
   // A function of the library that speaks to the interpreter; a native problem's judge never loads it.
   template <typename Function>
-  static Function FromPythonLibrary(const char* name) {
+  Function FromPythonLibrary(const char* name) {
     if (::dlsym(RTLD_DEFAULT, "Py_IsInitialized") == nullptr) {
-      throw std::runtime_error("grove-judge runs in no Python (main.cc); name one with --python");
+      throw std::runtime_error(arguments_.python.empty() ? "grove-judge runs in no Python; name one with --python"
+                                                         : "grove-judge could not start --python " + arguments_.python);
     }
     Dl_info here{};  // it lies beside the library that this is in
     ::dladdr(reinterpret_cast<const void*>(&FirstLine), &here);

@@ -42,6 +42,7 @@ void SayPlaces(const grove::judge::Arguments& arguments) {
     const auto places = wire::JudgePlaces(arguments.threads, wire::Processors());
     wanted.insert(wanted.end(), places.begin(), places.end());
   }
+  ::unsetenv(wire::kJudgePlaces);
   for (const auto& [name, value] : wanted) ::setenv(name.c_str(), value.c_str(), 1);
 }
 

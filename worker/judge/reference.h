@@ -95,7 +95,8 @@ struct ReferenceOptions {
 
 std::unique_ptr<Reference> MakeNativeReference(const ReferenceOptions& options);
 
-// Exported by the Python library. The interpreter is started by the first call of either, as `python` would start it.
+// Exported by the Python library, for the interpreter that the process is (main.cc). The first call of either imports
+// torch; `python` is for messages.
 inline constexpr char kPythonEntry[] = "grove_make_python_reference";
 using MakePythonReference = Reference* (*)(const ReferenceOptions& options);
 inline constexpr char kStartPythonEntry[] = "grove_start_python";

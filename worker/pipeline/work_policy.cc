@@ -224,7 +224,7 @@ bool SeenEnough(const WatchedWork& watched) {
     double its_work = 0, its_calling = 0;
     for (const auto& [mapped, seconds] : codes) {
       all += seconds;
-      if (Calling(mapped.path) && !Writable(mapped.path)) {
+      if (Calling(mapped.path)) {  // or is called so, which asks for more to be seen
         its_calling += seconds;
       } else if (OriginOfLibrary(mapped.path) != CodeOrigin::kHarmless) {
         its_work += seconds;

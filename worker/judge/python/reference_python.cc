@@ -1,5 +1,5 @@
 // KernelBench problems: the interpreter that the judge runs in executes problem_runner.py. Lives in a shared library
-// that the judge loads for a Python problem only, so that a native problem has no interpreter in its process.
+// that the judge loads for a Python problem only, so that a native problem does without torch's Python.
 #include <Python.h>
 
 // Python.h first, as it asks.
