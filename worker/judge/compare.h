@@ -5,9 +5,8 @@
 // one), each in units of what an honest program of the reference's precision does on this very problem and these
 // values:
 //   1. no element is off by more than a few times the worst honest error,
-//   2. the root mean square of errors (but for elements that are most of it, `jump`) is not above a few times the
-//   honest one (finds lowered precision, which hides
-//      below any per-element tolerance wide enough for honest programs),
+//   2. the root mean square of errors is not above a few times the honest one (finds lowered precision, which hides
+//      below any per-element tolerance wide enough for honest programs; `jump` says which elements are no part of it),
 //   3. not many elements are off relative to themselves (finds small elements that were never computed),
 //   4. no block of neighbours is off relative to its own magnitude (finds a wrong row that is small beside the others).
 //
