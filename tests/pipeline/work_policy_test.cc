@@ -132,6 +132,51 @@ TEST_CASE("On the CPU a script's work is looked at from outside too", "[work]") 
   CHECK(judge(Watched({{kOwn, 0.012}, {torch, 0.004}})).empty());
 }
 
+// Looks of two milliseconds, in turn, at which threads 1, 2, ... stand in these; {} has not run.
+SeenCode Looked(const std::vector<std::vector<sandbox::MappedCode>>& looks) {
+  SeenCode code = With({kOwn});
+  code.watched.emplace();
+  for (int i = 0; i < 300; ++i) {
+    std::vector<Standing> standing;
+    pid_t thread = 0;
+    for (const sandbox::MappedCode& mapped : looks[static_cast<size_t>(i) % looks.size()]) {
+      ++thread;
+      if (mapped.path.empty()) continue;
+      standing.push_back({thread, mapped, 2e-3});
+      code.watched->seconds[mapped] += 2e-3;
+      code.watched->by_thread[thread][mapped] += 2e-3;
+      code.watched->squares += 4e-6;
+      ++code.watched->seen;
+    }
+    code.watched->looks.push_back(standing);
+  }
+  return code;
+}
+
+TEST_CASE("Time in which some thread works for others is others', whatever its other threads do", "[work]") {
+  const auto torch = File("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0"), python = File("/usr/bin/python3.11"),
+             gomp = File("/usr/lib/x86_64-linux-gnu/libgomp.so.1");
+  const sandbox::MappedCode away;
+  const auto judge = [](const SeenCode& code) {
+    auto result = On(v1::DEVICE_KIND_CPU);  // its profiler saw nothing
+    return JudgeWork(Of(v1::CANDIDATE_FORMAT_KERNELBENCH), Under(v1::WORK_POLICY_OWN_KERNELS), code, &result)
+        .value_or("");
+  };
+  // Two take turns at torch and at spinning in the interpreter, so that each has its excuse.
+  CHECK(judge(Looked({{torch, python}, {python, torch}})).find("some thread of it") != std::string::npos);
+  // One works in torch, and twelve spin in code of its own.
+  CHECK(
+      judge(Looked({{torch, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn, kOwn}})).find("100 %") !=
+      std::string::npos);
+  // They take turns at that, too.
+  CHECK_FALSE(judge(Looked({{torch, kOwn, kOwn}, {kOwn, torch, kOwn}, {kOwn, kOwn, torch}})).empty());
+  // Its own kernel on two threads, between calls: the second one rests meanwhile, or waits.
+  CHECK(judge(Looked({{kOwn, kOwn}, {kOwn, kOwn}, {python, away}, {torch, gomp}})).empty());
+  CHECK(judge(Looked({{kOwn, kOwn}, {kOwn, gomp}, {kOwn, away}})).empty());
+  // Its own kernel on a thread of its own, while another calls and makes tensors.
+  CHECK(judge(Looked({{python, kOwn}, {python, kOwn}, {torch, kOwn}})).empty());
+}
+
 TEST_CASE("A script's own share on the CPU is what was seen from outside, and none where too little was", "[work]") {
   const auto torch = File("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0");
   const auto share = [](const SeenCode& code) {

@@ -90,8 +90,10 @@ bool Bookkeeping(const std::string& name) {
 struct Watched {
   bool enough = false;
   double own = 0, foreign = 0, calling = 0;
-  double beyond = 0, error = 0;  // foreign less what calling excuses, and its standard error
-  std::string worst;             // of the foreign files
+  double beyond = 0, error = 0;           // foreign less what calling excuses, and its standard error
+  double at_once = 0, at_once_error = 0;  // the same of the time that passed: some thread was there
+  double somewhere = 0;                   // of the time that passed, with some thread in foreign code
+  std::string worst;                      // of the foreign files
 };
 
 // Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there.
@@ -105,6 +107,42 @@ bool Calling(const std::string& path) {
          absl::StrContains(path, "/lib-dynload/");
 }
 
+enum class Whose { kOwn, kForeign, kCalling, kNobodys };
+
+Whose WhoseIs(const SeenCode& code, const sandbox::MappedCode& mapped, v1::WorkPolicy policy) {
+  // What was there before the program was loaded cannot be an object of the candidate's with a fitting name.
+  const bool there = code.before.count({mapped.path, mapped.file, false}) != 0;
+  const CodeOrigin origin = OriginOfLibrary(mapped.path);
+  if (code.objects.count(mapped.file) != 0) return Whose::kOwn;
+  if (Calling(mapped.path) && (there || !Writable(mapped.path))) return Whose::kCalling;
+  if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) return Whose::kOwn;
+  return origin == CodeOrigin::kHarmless ? Whose::kNobodys : Whose::kForeign;
+}
+
+// By the time that passed, and not by what all threads together took of it: a thread that works for others is there
+// whatever spins beside it, in the interpreter or in code of the candidate's own, and takes turns with it.
+void SumLooks(const SeenCode& code, v1::WorkPolicy policy, Watched* sum) {
+  double all = 0, foreign = 0, calling = 0, squares = 0;
+  for (const std::vector<Standing>& look : code.watched->looks) {
+    double longest[4] = {};
+    for (const Standing& thread : look) {
+      double& its = longest[static_cast<int>(WhoseIs(code, thread.code, policy))];
+      its = std::max(its, thread.ran);
+    }
+    const auto of = [&longest](Whose whose) { return longest[static_cast<int>(whose)]; };
+    const double ran = std::max({of(Whose::kOwn), of(Whose::kForeign), of(Whose::kCalling)});
+    all += ran;
+    squares += ran * ran;
+    foreign += of(Whose::kForeign);
+    // Calling excuses by time of its own alone.
+    if (of(Whose::kForeign) == 0) calling += of(Whose::kCalling);
+  }
+  if (!(all > 0)) return;
+  sum->somewhere = foreign / all;
+  sum->at_once = (foreign - calling) / all;
+  sum->at_once_error = std::sqrt(sum->somewhere * (1 - sum->somewhere) * squares) / all;
+}
+
 Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
   double own = 0, foreign = 0, calling = 0, beyond = 0, worst = 0, all = code.watched->system_seconds;
   std::map<std::string, double> foreign_files;
@@ -112,16 +150,10 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
   for (const auto& [thread, codes] : code.watched->by_thread) {
     double its_own = 0, its_foreign = 0, its_calling = 0;
     for (const auto& [mapped, seconds] : codes) {
-      // What was there before the program was loaded cannot be an object of the candidate's with a fitting name.
-      const bool there = code.before.count({mapped.path, mapped.file, false}) != 0;
-      const CodeOrigin origin = OriginOfLibrary(mapped.path);
-      if (code.objects.count(mapped.file) != 0) {
-        its_own += seconds;
-      } else if (Calling(mapped.path) && (there || !Writable(mapped.path))) {
-        its_calling += seconds;
-      } else if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) {
-        its_own += seconds;
-      } else if (origin != CodeOrigin::kHarmless) {
+      const Whose whose = WhoseIs(code, mapped, policy);
+      if (whose == Whose::kOwn) its_own += seconds;
+      if (whose == Whose::kCalling) its_calling += seconds;
+      if (whose == Whose::kForeign) {
         its_foreign += seconds;
         foreign_files[BaseName(mapped.path)] += seconds;
       }
@@ -144,6 +176,7 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
   sum.calling = calling / total;
   sum.beyond = beyond / total;
   sum.error = std::sqrt(sum.foreign * (1 - sum.foreign) / looks);
+  SumLooks(code, policy, &sum);
   return sum;
 }
 
@@ -347,11 +380,15 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
       "other code, %.0f %% in calling",
       code.watched->seen, 100 * watched.own, 100 * watched.foreign, 100 * watched.calling);
   absl::StrAppend(work->mutable_how(), work->how().empty() ? "" : "; ", seen);
-  const double outside = std::clamp(1 - watched.beyond, 0.0, 1.0);
+  const double outside = std::clamp(1 - std::max(watched.beyond, watched.at_once), 0.0, 1.0);
   if (!no_code) work->set_own_share(work->kernels().empty() ? outside : std::min(work->own_share(), outside));
   if (watched.beyond - 3 * watched.error > kForeignWatched) {
     accuse(absl::StrFormat("%.0f %% of the CPU time of its threads was spent in code of others, most of it in %s",
                            100 * watched.foreign, watched.worst));
+  } else if (watched.at_once - 3 * watched.at_once_error > kForeignWatched) {
+    accuse(absl::StrFormat(
+        "in %.0f %% of the time that its runs took some thread of it was in code of others, most of it in %s",
+        100 * watched.somewhere, watched.worst));
   }
   return breach;
 }

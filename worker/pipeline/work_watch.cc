@@ -66,6 +66,7 @@ void WatchedWork::Add(const WatchedWork& more) {
   for (const auto& [thread, codes] : more.by_thread) {
     for (const auto& [code, ran] : codes) by_thread[thread][code] += ran;
   }
+  looks.insert(looks.end(), more.looks.begin(), more.looks.end());
   system_seconds += more.system_seconds;
   seen += more.seen;
   squares += more.squares;
@@ -109,6 +110,7 @@ void WorkWatch::Look(bool first) {
       held.end());
   for (const Held& one : held) one.Send(SIGSTOP);
   const absl::Time until = SteadyNow() + kStand;
+  std::vector<Standing> standing;
   for (const Held& one : held) {
     std::vector<sandbox::CodeRange> ranges;
     for (pid_t thread : Threads(one.pid)) {
@@ -150,10 +152,12 @@ void WorkWatch::Look(bool first) {
       } else {
         work_.seconds[range->code] += ran;
         work_.by_thread[thread][range->code] += ran;
+        standing.push_back({thread, range->code, ran});
       }
     }
   }
   for (const Held& one : held) one.Send(SIGCONT);
+  if (!standing.empty()) work_.looks.push_back(std::move(standing));
 }
 
 }  // namespace grove::worker

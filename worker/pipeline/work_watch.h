@@ -16,14 +16,22 @@
 
 namespace grove::worker {
 
+// A thread that had run since the last look, for how long, and the code in which it stood.
+struct Standing {
+  pid_t thread = 0;
+  sandbox::MappedCode code;
+  double ran = 0;  // seconds
+};
+
 struct WatchedWork {
   std::map<sandbox::MappedCode, double> seconds;  // CPU time by the code in which a thread stood when it was stopped
   std::map<pid_t, std::map<sandbox::MappedCode, double>> by_thread;  // the same
-  double system_seconds = 0;                                         // that of threads which stood in a system call
-  int seen = 0;                       // threads found with CPU time since they were last looked at
-  double squares = 0;                 // of those times: (sum)^2 / squares says how many they are worth
-  std::string problem;                // why nothing could be read; empty when something was
-  void Add(const WatchedWork& more);  // of the same processes, later
+  std::vector<std::vector<Standing>> looks;  // all threads at one moment, but for those in system calls
+  double system_seconds = 0;                 // that of threads which stood in a system call
+  int seen = 0;                              // threads found with CPU time since they were last looked at
+  double squares = 0;                        // of those times: (sum)^2 / squares says how many they are worth
+  std::string problem;                       // why nothing could be read; empty when something was
+  void Add(const WatchedWork& more);         // of the same processes, later
 };
 
 // Theory of operation. A thread of its own stops every process (SIGSTOP, which nothing can catch), waits until the
