@@ -1,8 +1,8 @@
 // grove-judge: says where threads are bound, because libgomp reads that when it is loaded, and becomes the judge, which
 // is libgrove-judge.so: within the python3 that runs scripts, so that a reference and a script that are compared have
-// one interpreter. (The same one as a shared library took 12 to 15 % longer for a model of small operators, and a
-// script won that much against itself: docs/timing.md.) Without a Python it is the judge itself, of native problems
-// alone.
+// one interpreter. (The same one as a shared library took 13 % longer for a model of small operators, and scripts
+// won against themselves: docs/results/kernelbench-h200.md.) Without a Python it is the judge itself, of native
+// problems alone.
 #include <dlfcn.h>
 #include <unistd.h>
 
