@@ -159,14 +159,21 @@ GROVE_KERNEL(args) {
   return 0;
 }
 )";
-  const json document = scene.Document(Eval(TestCase("relu.py"), {scene.Write("declared.cpp", text)}), 0);
-  CHECK(document["results"][0]["verdict"] == "CORRECT");
-  const std::string node = document["results"][0]["node"];
-  const json shown = scene.Document({"show", node}, 0)["node"];
-  const json& combinations = shown["result"]["combinations"];
-  REQUIRE(combinations.size() == 6);
+  const std::string candidate = scene.Write("declared.cpp", text);
   const std::vector<std::string> verdicts = {"CORRECT",      "BUILD_FAILED", "CORRECT",
                                              "BUILD_FAILED", "WRONG",        "BUILD_FAILED"};
+  std::string node;
+  json shown;
+  // A machine that is busy with other things may leave one of them without a time: then all are asked for again.
+  for (int tries = 0; tries < 3; ++tries) {
+    const json document = scene.Document(Eval(TestCase("relu.py"), {candidate}), 0);
+    CHECK(document["results"][0]["verdict"] == "CORRECT");
+    node = document["results"][0]["node"];
+    shown = scene.Document({"show", node}, 0)["node"];
+    REQUIRE(shown["result"]["combinations"].size() == verdicts.size());
+    if (shown["result"]["combinations"][2]["verdict"] == "VERDICT_CORRECT") break;
+  }
+  const json& combinations = shown["result"]["combinations"];
   for (size_t i = 0; i < 6; ++i) {
     CAPTURE(i);
     CHECK(combinations[i]["verdict"] == "VERDICT_" + verdicts[i]);

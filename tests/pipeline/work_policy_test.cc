@@ -1,6 +1,7 @@
 #include "worker/pipeline/work_policy.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 namespace grove::worker {
 namespace {
@@ -42,15 +43,20 @@ SeenCode With(std::initializer_list<sandbox::MappedCode> more) {
   return code;
 }
 
-// Its own object and seconds in each file, in looks of one millisecond.
+// A thread in this file for so long, in looks of one millisecond.
+void Stand(pid_t thread, const sandbox::MappedCode& file, double seconds, WatchedWork* work) {
+  for (int i = 0; i < static_cast<int>(std::lround(1000 * seconds)); ++i) {
+    work->looks.push_back({{thread, file, 1e-3}});
+    work->squares += 1e-6;
+    ++work->seen;
+  }
+}
+
+// Its own object and seconds in each file.
 SeenCode Watched(std::initializer_list<std::pair<sandbox::MappedCode, double>> seconds) {
   SeenCode code = With({kOwn});
   code.watched.emplace();
-  for (const auto& [file, each] : seconds) {
-    code.watched->seconds[file] = code.watched->by_thread[1][file] = each;
-    code.watched->seen += static_cast<int>(1000 * each);
-    code.watched->squares += each * 1e-3;
-  }
+  for (const auto& [file, each] : seconds) Stand(1, file, each, &*code.watched);
   return code;
 }
 
@@ -143,8 +149,6 @@ SeenCode Looked(const std::vector<std::vector<sandbox::MappedCode>>& looks) {
       ++thread;
       if (mapped.path.empty()) continue;
       standing.push_back({thread, mapped, 2e-3});
-      code.watched->seconds[mapped] += 2e-3;
-      code.watched->by_thread[thread][mapped] += 2e-3;
       code.watched->squares += 4e-6;
       ++code.watched->seen;
     }
@@ -304,20 +308,19 @@ TEST_CASE("Too little seen is no innocence", "[work]") {
   coarse.watched->squares = 0.5 * 0.5 / 2;  // worth two looks
   CHECK(WorkUnseen(native, coarse).has_value());
   coarse.watched->Add(*enough.watched);  // worth eight
-  CHECK_FALSE(SeenEnough(*coarse.watched));
+  CHECK_FALSE(SeenEnough(coarse));
   coarse.watched->Add(*enough.watched);
-  CHECK(SeenEnough(*coarse.watched));
+  CHECK(SeenEnough(coarse));
   // A thread that spins in the interpreter is seen all the time, and says nothing of who works in another.
   const auto torch = File("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0"), python = File("/usr/bin/python3.11");
   SeenCode spinning = Watched({{torch, 0.008}});
-  spinning.watched->by_thread[2][python] = spinning.watched->seconds[python] = 0.5;
-  spinning.watched->squares += 0.5 * 1e-3;
-  spinning.watched->seen += 500;
-  CHECK_FALSE(SeenEnough(*spinning.watched));
+  Stand(2, python, 0.5, &*spinning.watched);
+  CHECK_FALSE(SeenEnough(spinning));
   CHECK(WorkUnseen(script, spinning).has_value());
-  spinning.watched->by_thread[1][torch] = spinning.watched->seconds[torch] = 0.1;
-  CHECK(SeenEnough(*spinning.watched));
-  CHECK(SeenEnough(*Watched({{python, 0.5}}).watched));  // who only calls is seen, too
+  Stand(1, torch, 0.1, &*spinning.watched);
+  CHECK(SeenEnough(spinning));
+  CHECK(SeenEnough(Watched({{python, 0.5}})));  // who only calls is seen, too
+  CHECK_FALSE(SeenEnough(With({kOwn})));
   // Where the kernel does not tell, waiting longer would not help, and `how` says so.
   SeenCode mute = With({kOwn});
   mute.watched.emplace();

@@ -64,7 +64,9 @@ std::string Self() {
 
 double All(const WatchedWork& work) {
   double all = work.system_seconds;
-  for (const auto& [code, seconds] : work.seconds) all += seconds;
+  for (const std::vector<Standing>& look : work.looks) {
+    for (const Standing& thread : look) all += thread.ran;
+  }
   return all;
 }
 
@@ -85,9 +87,11 @@ TEST_CASE("A thread that another one waits for is seen where it computes, and al
   INFO(seen.problem);
   double own = 0;
   const double all = All(seen);
-  for (const auto& [code, seconds] : seen.seconds) {
-    if (code.path == Self()) own += seconds;
-    CHECK(code.file.inode != 0);
+  for (const std::vector<Standing>& look : seen.looks) {
+    for (const Standing& thread : look) {
+      if (thread.code.path == Self()) own += thread.ran;
+      CHECK(thread.code.file.inode != 0);
+    }
   }
   CHECK(seen.problem.empty());
   CHECK(seen.seen > 3);
@@ -99,7 +103,7 @@ TEST_CASE("Nothing is watched where nothing is, and that is said by its figures"
   WorkWatch watch([] { return std::vector<pid_t>(); });
   const WatchedWork seen = watch.Finish();
   CHECK(seen.seen == 0);
-  CHECK(seen.seconds.empty());
+  CHECK(seen.looks.empty());
 }
 
 }  // namespace

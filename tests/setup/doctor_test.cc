@@ -45,8 +45,9 @@ TEST_CASE("A machine that has all it needs is ready, and every layer was tried",
   INFO(answer.document.dump(1));
   CHECK(answer.status.ok());
   CHECK(answer.document["ready"] == true);
-  for (const char* name : {"device", "g++", "grove-judge", "grove-candidate", "run", "namespaces", "filesystem",
-                           "network", "seccomp", "memory", "processes", "disk", "canary", "build"}) {
+  for (const char* name :
+       {"device", "g++", "grove-judge", "libgrove-judge.so", "libgrove-judge-python.so", "grove-candidate", "run",
+        "namespaces", "filesystem", "network", "seccomp", "memory", "processes", "disk", "canary", "build"}) {
     CAPTURE(name);
     CHECK(answer[name].value("state", "") == "ok");
     CHECK(answer[name].value("detail", "") != "");

@@ -28,15 +28,23 @@ std::string Text(const std::string& path) {
   return text.ok() ? *text : "";
 }
 
-// A source tree in which `judge` is the text of the judge's only file.
-void MakeSources(const std::string& folder, const std::string& judge) {
+// A source tree in which `judge` is the text of the judge's only file; without the libraries where `libraries` is
+// false.
+void MakeSources(const std::string& folder, const std::string& judge, bool libraries = true) {
   Write(folder + "/worker/judge/judge.cc", judge);
   Write(folder + "/worker/candidate/candidate.cc", "int main() { return 0; }\n");
+  Write(folder + "/worker/judge/library.cc", "int grove_judge_main() { return 0; }\n");
   Write(folder + "/CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.16)\nproject(small CXX)\n"
         "add_executable(grove-judge worker/judge/judge.cc)\n"
         "add_executable(grove-candidate worker/candidate/candidate.cc)\n"
-        "install(TARGETS grove-judge grove-candidate DESTINATION libexec/grove)\n");
+        "install(TARGETS grove-judge grove-candidate DESTINATION libexec/grove)\n" +
+            std::string(libraries ? "foreach(name grove-judge grove-judge-python)\n"
+                                    "  add_library(${name}-library SHARED worker/judge/library.cc)\n"
+                                    "  set_target_properties(${name}-library PROPERTIES OUTPUT_NAME ${name})\n"
+                                    "  install(TARGETS ${name}-library DESTINATION libexec/grove)\n"
+                                    "endforeach()\n"
+                                  : ""));
 }
 
 SetupOptions Options(const std::string& sources, const std::string& output) {
@@ -75,6 +83,13 @@ TEST_CASE("Setup builds judge and candidate, stamps them, and leaves nothing els
     CHECK_THAT(std::string(failed.message()), Catch::Contains("building failed") && Catch::Contains("no_such_name"));
     CHECK(fs::exists(output + "/libexec/grove/grove-judge"));
     CHECK(Text(output + "/libexec/grove/" + kSetupStamp) == kVersion);
+  }
+  SECTION("nor does one that leaves the judge without its libraries") {
+    MakeSources(sources, "int main() { return 0; }\n", /*libraries=*/false);
+    std::ostringstream again;
+    const absl::Status failed = RunSetup(Options(sources, output), again);
+    CHECK_THAT(std::string(failed.message()), Catch::Contains("libgrove-judge.so"));
+    CHECK(fs::exists(output + "/libexec/grove/libgrove-judge.so"));
   }
 }
 

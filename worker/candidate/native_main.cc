@@ -2,6 +2,7 @@
 // loaded: nothing that this process says afterwards is believed, and nothing worth stealing ever comes here.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <grove/kernel.h>
 #include <malloc.h>
 #include <sched.h>
@@ -420,31 +421,32 @@ class Program {
 }
 
 Arguments Parse(int argc, char** argv) {
+  constexpr option kOptions[] = {{"fd", required_argument, nullptr, 'f'},
+                                 {"device", required_argument, nullptr, 'd'},
+                                 {"threads", required_argument, nullptr, 't'},
+                                 {"self-test", no_argument, nullptr, 's'},
+                                 {}};
   Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    std::string name = argv[i], value;
-    if (name == "--self-test") {
-      arguments.self_test = true;
-      continue;
-    }
-    if (auto at = name.find('='); at != std::string::npos) {
-      value = name.substr(at + 1);
-      name.resize(at);
-    } else if (i + 1 < argc) {
-      value = argv[++i];
-    } else {
-      Usage("unknown option or missing value: " + name);
-    }
-    if (name == "--fd") {
-      arguments.fd = std::atoi(value.c_str());
-    } else if (name == "--device") {
-      arguments.device = value;
-    } else if (name == "--threads") {
-      arguments.threads = std::atoi(value.c_str());
-    } else {
-      Usage("unknown option " + name);
+  ::opterr = 0;
+  for (int option; (option = ::getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
+    switch (option) {
+      case 'f':
+        arguments.fd = std::atoi(::optarg);
+        break;
+      case 'd':
+        arguments.device = ::optarg;
+        break;
+      case 't':
+        arguments.threads = std::atoi(::optarg);
+        break;
+      case 's':
+        arguments.self_test = true;
+        break;
+      default:
+        Usage("unknown option or missing value: " + std::string(argv[::optind - 1]));
     }
   }
+  if (::optind < argc) Usage("what is " + std::string(argv[::optind]) + "? It takes options alone");
   return arguments;
 }
 

@@ -1,5 +1,6 @@
 #include "worker/judge/arguments.h"
 
+#include <getopt.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,38 +22,51 @@ namespace {
 }  // namespace
 
 Arguments ParseArguments(int argc, char** argv) {
+  constexpr option kOptions[] = {{"fd", required_argument, nullptr, 'f'},
+                                 {"device", required_argument, nullptr, 'd'},
+                                 {"threads", required_argument, nullptr, 't'},
+                                 {"python", required_argument, nullptr, 'p'},
+                                 {"ahead", required_argument, nullptr, 'a'},
+                                 {"memory-bytes", required_argument, nullptr, 'm'},
+                                 {"load-seconds", required_argument, nullptr, 'l'},
+                                 {"call-seconds", required_argument, nullptr, 'c'},
+                                 {}};
   Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    std::string name = argv[i], value;
-    if (auto at = name.find('='); at != std::string::npos) {
-      value = name.substr(at + 1);
-      name.resize(at);
-    } else if (i + 1 < argc) {
-      value = argv[++i];
-    } else {
-      Usage("unknown option or missing value: " + name);
-    }
-    if (name == "--fd") {
-      arguments.fd = std::atoi(value.c_str());
-    } else if (name == "--device") {
-      arguments.device = value;
-    } else if (name == "--threads") {
-      arguments.threads = std::atoi(value.c_str());
-    } else if (name == "--python") {
-      arguments.python = value;
-    } else if (name == "--ahead") {
-      if (value != "python") Usage("--ahead knows python alone, not " + value);
-      arguments.python_ahead = true;
-    } else if (name == "--memory-bytes") {
-      arguments.memory_bytes = std::strtoull(value.c_str(), nullptr, 10);
-    } else if (name == "--load-seconds") {
-      arguments.load_seconds = std::atof(value.c_str());
-    } else if (name == "--call-seconds") {
-      arguments.call_seconds = std::atof(value.c_str());
-    } else {
-      Usage("unknown option " + name);
+  ::opterr = 0;
+  ::optind = 1;
+  for (int option; (option = ::getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
+    const std::string value = ::optarg != nullptr ? ::optarg : "";
+    switch (option) {
+      case 'f':
+        arguments.fd = std::atoi(value.c_str());
+        break;
+      case 'd':
+        arguments.device = value;
+        break;
+      case 't':
+        arguments.threads = std::atoi(value.c_str());
+        break;
+      case 'p':
+        arguments.python = value;
+        break;
+      case 'a':
+        if (value != "python") Usage("--ahead knows python alone, not " + value);
+        arguments.python_ahead = true;
+        break;
+      case 'm':
+        arguments.memory_bytes = std::strtoull(value.c_str(), nullptr, 10);
+        break;
+      case 'l':
+        arguments.load_seconds = std::atof(value.c_str());
+        break;
+      case 'c':
+        arguments.call_seconds = std::atof(value.c_str());
+        break;
+      default:
+        Usage("unknown option or missing value: " + std::string(argv[::optind - 1]));
     }
   }
+  if (::optind < argc) Usage("what is " + std::string(argv[::optind]) + "? It takes options alone");
   if (arguments.threads <= 0) arguments.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   return arguments;
 }

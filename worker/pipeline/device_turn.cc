@@ -159,7 +159,9 @@ void DeviceTurn::EndWatch() {
   watch_.reset();
   SeenCode& code = outcome_.code;
   // What was in memory only for the time of a call is seen where it ran.
-  for (const auto& [mapped, seconds] : seen.seconds) code.after.insert(mapped);
+  for (const std::vector<Standing>& look : seen.looks) {
+    for (const Standing& thread : look) code.after.insert(thread.code);
+  }
   if (code.watched.has_value()) {
     code.watched->Add(seen);
   } else {
@@ -170,13 +172,12 @@ void DeviceTurn::EndWatch() {
 // The judge waits for the answer, so that the candidate still runs when it is looked at, however late that is.
 bool DeviceTurn::OnWatch(bool on) {
   EndWatch();
-  const std::optional<WatchedWork>& watched = outcome_.code.watched;
   // (Of a script the pages are gone through once: its torch makes that long.)
-  Look(/*timing=*/false, /*changes=*/!python_ || !watched.has_value());
+  Look(/*timing=*/false, /*changes=*/!python_ || !outcome_.code.watched.has_value());
   if (on) {
     watch_.emplace([process = candidate_.process.get()] { return process->Pids(); }, [this] { return held_.load(); });
   }
-  return watched.has_value() && SeenEnough(*watched);
+  return SeenEnough(outcome_.code);
 }
 
 void DeviceTurn::OnProgress(const std::string& stage, const std::string& detail) {

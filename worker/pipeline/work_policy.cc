@@ -143,39 +143,72 @@ void SumLooks(const SeenCode& code, v1::WorkPolicy policy, Watched* sum) {
   sum->at_once_error = std::sqrt(sum->somewhere * (1 - sum->somewhere) * squares) / all;
 }
 
-Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
-  double own = 0, foreign = 0, calling = 0, beyond = 0, worst = 0, all = code.watched->system_seconds;
-  std::map<std::string, double> foreign_files;
-  for (const auto& [mapped, seconds] : code.watched->seconds) all += seconds;
-  for (const auto& [thread, codes] : code.watched->by_thread) {
-    double its_own = 0, its_foreign = 0, its_calling = 0;
-    for (const auto& [mapped, seconds] : codes) {
-      const Whose whose = WhoseIs(code, mapped, policy);
-      if (whose == Whose::kOwn) its_own += seconds;
-      if (whose == Whose::kCalling) its_calling += seconds;
-      if (whose == Whose::kForeign) {
-        its_foreign += seconds;
-        foreign_files[BaseName(mapped.path)] += seconds;
-      }
+// CPU seconds of one thread, by whose code it stood in.
+struct ThreadTime {
+  double of[4] = {};
+  double own() const { return of[static_cast<int>(Whose::kOwn)]; }
+  double foreign() const { return of[static_cast<int>(Whose::kForeign)]; }
+  double calling() const { return of[static_cast<int>(Whose::kCalling)]; }
+  double all() const { return own() + foreign() + calling() + of[static_cast<int>(Whose::kNobodys)]; }
+  // A thread that only calls works for nobody, and excuses nobody.
+  bool Works() const { return own() + foreign() > 0; }
+};
+
+struct ThreadTimes {
+  std::map<pid_t, ThreadTime> threads;
+  double all = 0;        // with what stood in system calls
+  double telling = 0;    // own, foreign and calling of the threads that work
+  double all_looks = 0;  // that all of it is worth
+
+  bool Enough(double seconds) const {
+    return seconds >= kLeastWatched && all > 0 && all_looks * seconds / all >= kLeastLooks;
+  }
+};
+
+ThreadTimes ByThread(const SeenCode& code, v1::WorkPolicy policy) {
+  ThreadTimes times;
+  for (const std::vector<Standing>& look : code.watched->looks) {
+    for (const Standing& thread : look) {
+      times.threads[thread.thread].of[static_cast<int>(WhoseIs(code, thread.code, policy))] += thread.ran;
     }
-    // A thread that only calls works for nobody, and excuses nobody.
-    if (!(its_own + its_foreign > 0)) continue;
-    own += its_own, foreign += its_foreign, calling += its_calling;
-    beyond += std::max(0.0, its_foreign - its_calling);
   }
+  times.all = code.watched->system_seconds;
+  for (const auto& [thread, its] : times.threads) {
+    times.all += its.all();
+    if (its.Works()) times.telling += its.own() + its.foreign() + its.calling();
+  }
+  if (code.watched->squares > 0) times.all_looks = times.all * times.all / code.watched->squares;
+  return times;
+}
+
+// Of the files of others, the one in which most time was spent.
+std::string WorstFile(const SeenCode& code, v1::WorkPolicy policy) {
+  std::map<std::string, double> seconds;
+  for (const std::vector<Standing>& look : code.watched->looks) {
+    for (const Standing& thread : look) {
+      if (WhoseIs(code, thread.code, policy) == Whose::kForeign) seconds[BaseName(thread.code.path)] += thread.ran;
+    }
+  }
+  const auto worst = std::max_element(seconds.begin(), seconds.end(),
+                                      [](const auto& one, const auto& other) { return one.second < other.second; });
+  return worst == seconds.end() ? "" : worst->first;
+}
+
+Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
+  const ThreadTimes times = ByThread(code, policy);
   Watched sum;
-  for (const auto& [file, seconds] : foreign_files) {
-    if (seconds > worst) worst = seconds, sum.worst = file;
-  }
-  const double total = own + foreign + calling;
-  const double looks = code.watched->squares > 0 ? all * total / code.watched->squares : 0;
-  sum.enough = total >= kLeastWatched && looks >= kLeastLooks;
+  sum.enough = times.Enough(times.telling);
   if (!sum.enough) return sum;
-  sum.own = own / total;
-  sum.foreign = foreign / total;
-  sum.calling = calling / total;
-  sum.beyond = beyond / total;
-  sum.error = std::sqrt(sum.foreign * (1 - sum.foreign) / looks);
+  for (const auto& [thread, its] : times.threads) {
+    if (!its.Works()) continue;
+    sum.own += its.own() / times.telling;
+    sum.foreign += its.foreign() / times.telling;
+    sum.calling += its.calling() / times.telling;
+    sum.beyond += std::max(0.0, its.foreign() - its.calling()) / times.telling;
+  }
+  const double looks = times.all_looks * times.telling / times.all;
+  sum.error = std::sqrt(std::max(0.0, sum.foreign * (1 - sum.foreign)) / looks);
+  sum.worst = WorstFile(code, policy);
   SumLooks(code, policy, &sum);
   return sum;
 }
@@ -250,24 +283,13 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
 
 bool SameKernel(const std::string& one, const std::string& other) { return KernelStem(one) == KernelStem(other); }
 
-bool SeenEnough(const WatchedWork& watched) {
-  if (!watched.problem.empty()) return true;
-  double all = watched.system_seconds, working = 0;
-  for (const auto& [thread, codes] : watched.by_thread) {
-    double its_work = 0, its_calling = 0;
-    for (const auto& [mapped, seconds] : codes) {
-      all += seconds;
-      if (Calling(mapped.path)) {  // or is called so, which asks for more to be seen
-        its_calling += seconds;
-      } else if (OriginOfLibrary(mapped.path) != CodeOrigin::kHarmless) {
-        its_work += seconds;
-      }
-    }
-    if (its_work > 0) working += its_work + its_calling;
-  }
-  // Where some thread does more than call, it has to be seen: what spins beside it says nothing (Sum).
-  const double telling = working > 0 ? working : all;
-  return telling >= kLeastWatched && all * telling >= kLeastLooks * watched.squares;
+bool SeenEnough(const SeenCode& code) {
+  if (!code.watched.has_value()) return false;
+  if (!code.watched->problem.empty()) return true;
+  // (Which policy does not matter: what is not the candidate's is foreign under each, and either is work.)
+  const ThreadTimes times = ByThread(code, v1::WORK_POLICY_OWN_KERNELS);
+  // Where some thread does more than call, it has to be seen: what spins beside it says nothing.
+  return times.Enough(times.telling > 0 ? times.telling : times.all);
 }
 
 std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const SeenCode& code) {
@@ -277,7 +299,7 @@ std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const Seen
     return "its own object was not seen in its memory";
   }
   if (!code.watched.has_value()) return "its threads were not looked at";
-  if (SeenEnough(*code.watched)) return std::nullopt;
+  if (SeenEnough(code)) return std::nullopt;
   return absl::StrCat("its threads were found running ", code.watched->seen,
                       " times, which is too little; on a quieter machine it may be seen");
 }

@@ -43,9 +43,9 @@ struct SeenCode {
   std::vector<std::string> functions;       // Python on a GPU: demangled names in the machine code of its objects
 };
 
-// Looks at least, and CPU time, by which a watch says anything: of threads that do more than call, if there are any.
-// Where the kernel does not tell, more looks do not help.
-bool SeenEnough(const WatchedWork& watched);
+// Whether it was watched with as many looks, and for as much CPU time, as say anything: of threads that do more than
+// call, if there are any. Where the kernel does not tell, more looks do not help.
+bool SeenEnough(const SeenCode& code);
 
 // A mapped file that is no object of the candidate's, by name: a vendor's compute library (cuBLAS, cuDNN, oneMKL,
 // OpenBLAS, ...), torch, or harmless (the C runtime, CUDA's runtime and compilers, the driver).

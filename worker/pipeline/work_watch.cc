@@ -62,10 +62,6 @@ struct Held {
 }  // namespace
 
 void WatchedWork::Add(const WatchedWork& more) {
-  for (const auto& [code, ran] : more.seconds) seconds[code] += ran;
-  for (const auto& [thread, codes] : more.by_thread) {
-    for (const auto& [code, ran] : codes) by_thread[thread][code] += ran;
-  }
   looks.insert(looks.end(), more.looks.begin(), more.looks.end());
   system_seconds += more.system_seconds;
   seen += more.seen;
@@ -150,8 +146,6 @@ void WorkWatch::Look(bool first) {
       if (range == ranges.end()) {
         work_.system_seconds += ran;  // [vdso]
       } else {
-        work_.seconds[range->code] += ran;
-        work_.by_thread[thread][range->code] += ran;
         standing.push_back({thread, range->code, ran});
       }
     }

@@ -24,10 +24,8 @@ struct Standing {
 };
 
 struct WatchedWork {
-  std::map<sandbox::MappedCode, double> seconds;  // CPU time by the code in which a thread stood when it was stopped
-  std::map<pid_t, std::map<sandbox::MappedCode, double>> by_thread;  // the same
   std::vector<std::vector<Standing>> looks;  // all threads at one moment, but for those in system calls
-  double system_seconds = 0;                 // that of threads which stood in a system call
+  double system_seconds = 0;                 // CPU time of threads which stood in a system call
   int seen = 0;                              // threads found with CPU time since they were last looked at
   double squares = 0;                        // of those times: (sum)^2 / squares says how many they are worth
   std::string problem;                       // why nothing could be read; empty when something was

@@ -151,6 +151,16 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     const auto path = FindProgram(options.paths, name);
     add("programs", name, path.ok() ? State::kOk : State::kMissing,
         path.ok() ? *path : std::string(path.status().message()));
+    if (path.ok() && std::string(name) == "grove-judge") {
+      // It becomes an interpreter that loads the first; the second is for `.py` problems.
+      for (const char* library : {"libgrove-judge.so", "libgrove-judge-python.so"}) {
+        const std::string beside = (std::filesystem::path(*path).parent_path() / library).string();
+        std::error_code error;
+        const bool there = std::filesystem::exists(beside, error);
+        add("programs", library, there ? State::kOk : State::kMissing,
+            there ? beside : absl::StrCat("not beside ", *path, ": build again, or run `grove-worker setup`"));
+      }
+    }
     if (path.ok() && std::string(name) == "grove-candidate") candidate = *path;
     if (path.ok() && std::string(name) == "grove-sandbox-probe") probe = *path;
   }

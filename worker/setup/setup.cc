@@ -229,8 +229,8 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
   GROVE_RETURN_IF_ERROR(RunStep("installing", {cmake, "--install", build}, out));
 
   const std::string made = absl::StrCat(staged, "/libexec/grove");
-  for (const char* name : {"grove-judge", "grove-candidate"}) {
-    if (access(absl::StrCat(made, "/", name).c_str(), X_OK) != 0) {
+  for (const char* name : {"grove-judge", "libgrove-judge.so", "libgrove-judge-python.so", "grove-candidate"}) {
+    if (!fs::exists(absl::StrCat(made, "/", name))) {
       return absl::InternalError(absl::StrCat("the build left no ", name, " in ", made));
     }
   }
