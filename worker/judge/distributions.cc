@@ -343,6 +343,7 @@ bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
     return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
+  if (distribution == Distribution::kRare) return form == kLessAlike && borne.count(kNotAlike) != 0;
   // (Small values find what large ones hide: a constant that is added; a sorted input alone, what lies beyond another.)
   if (distribution != Distribution::kScaled || form >= kSmall) return false;
   return !borne.empty() && (*borne.begin() < kLess || form == kSignsAlone);

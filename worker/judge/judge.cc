@@ -34,6 +34,7 @@
 #include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
 #include "worker/judge/rare.h"
+#include "worker/judge/rare_values.h"
 #include "worker/judge/rates.h"
 #include "worker/judge/reckoned.h"
 #include "worker/judge/tensor_type.h"
@@ -346,6 +347,7 @@ class Judge {
               "are told them once; make them the same each time");
         }
       }
+      const std::vector<bool> alike = check ? std::vector<bool>() : AlikeInputs(earlier, leaves);
       const std::vector<std::uint32_t> versions = Versions(leaves);
       json inputs = Leaves(leaves), parameters = json::array(), outputs = json::array();
       std::int64_t bytes = 0;
@@ -435,6 +437,7 @@ class Judge {
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
       if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
+      problem_.rare.alike = alike;
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

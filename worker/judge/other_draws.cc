@@ -156,8 +156,9 @@ std::string OtherDraws::Idle(Distribution distribution) const {
   }
   if (distribution == Distribution::kIntegers)
     return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold";
-  return given_finite_ ? "the program names no epsilon, no bound and no place for NaN"
-                       : "the reference gives NaN or infinity on the problem's own values";
+  return given_finite_
+             ? "the program names no epsilon, no bound and no place for NaN, and no input is alike in all elements"
+             : "the reference gives NaN or infinity on the problem's own values";
 }
 
 void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn) {
