@@ -1,6 +1,8 @@
 #include "worker/setup/doctor.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -82,6 +84,24 @@ TEST_CASE("What is missing is named with the remedy, all at once", "[doctor]") {
   CHECK_THAT(answer["grove-candidate"].value("detail", ""), Catch::Contains("grove-worker setup"));
   for (const char* name : {"g++", "grove-judge", "grove-candidate", "grove-sandbox-probe"}) {
     CHECK_THAT(std::string(answer.status.message()), Catch::Contains(name));
+  }
+}
+
+TEST_CASE("A judge without its libraries is missed before a problem is loaded", "[doctor]") {
+  testing::TempDir folder;
+  const std::string judge = folder.path() + "/grove-judge";
+  std::ofstream(judge) << "#!/bin/sh\n";
+  std::filesystem::permissions(judge, std::filesystem::perms::all);
+  DoctorOptions options = OnCpu();
+  options.paths.libexec_dir = folder.path();
+  setenv("GROVE_RUNTIME", folder.path().c_str(), 1);
+  const Answer answer = Ask(options);
+  unsetenv("GROVE_RUNTIME");
+  CHECK_FALSE(answer.status.ok());
+  CHECK(answer["grove-judge"].value("state", "") == "ok");
+  for (const char* library : {"libgrove-judge.so", "libgrove-judge-python.so"}) {
+    CHECK(answer[library].value("state", "") == "missing");
+    CHECK_THAT(answer[library].value("detail", ""), Catch::Contains(judge));
   }
 }
 

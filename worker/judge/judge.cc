@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "common/wire/places.h"
+#include "worker/judge/alike_inputs.h"
 #include "worker/judge/arguments.h"
 #include "worker/judge/continuity.h"
 #include "worker/judge/evaluation.h"
@@ -34,7 +35,6 @@
 #include "worker/judge/profile_run.h"
 #include "worker/judge/random.h"
 #include "worker/judge/rare.h"
-#include "worker/judge/rare_values.h"
 #include "worker/judge/rates.h"
 #include "worker/judge/reckoned.h"
 #include "worker/judge/tensor_type.h"
@@ -347,7 +347,6 @@ class Judge {
               "are told them once; make them the same each time");
         }
       }
-      const std::vector<bool> alike = check ? std::vector<bool>() : AlikeInputs(earlier, leaves);
       const std::vector<std::uint32_t> versions = Versions(leaves);
       json inputs = Leaves(leaves), parameters = json::array(), outputs = json::array();
       std::int64_t bytes = 0;
@@ -437,7 +436,7 @@ class Judge {
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
       if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
-      problem_.rare.alike = alike;
+      if (!check) problem_.alike = AlikeInputs(earlier, leaves, trace.partial ? json() : trace.graph);
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

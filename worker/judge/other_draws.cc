@@ -10,8 +10,10 @@
 #include <set>
 #include <utility>
 
+#include "worker/judge/alike_inputs.h"
 #include "worker/judge/by_keys.h"
 #include "worker/judge/choices.h"
+#include "worker/judge/closed_masks.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversions.h"
 #include "worker/judge/findings.h"
@@ -132,6 +134,11 @@ std::optional<std::size_t> OtherDraws::FactorOf(Distribution distribution, int f
 }
 
 Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* drawn) {
+  if (distribution == Distribution::kRare && IsAlike(form)) {
+    // (A part of a mask's ones is nothing that a mask has.)
+    if (LessAlike(form) && closes_rows_ == form - 1) return {"", kTried};
+    return MakeAlike(form, problem_.alike, &secret_, &drawn->leaves);
+  }
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
     return MakeIntegers(form, problem_.reckoned, reference_.Draw(SecretSeed()), &secret_, &drawn->leaves);
@@ -145,7 +152,9 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
 }
 
 bool OtherDraws::Idle(Distribution distribution, int form) const {
-  if (distribution == Distribution::kRare) return !given_finite_ || !Says(problem_.rare, form);
+  if (distribution == Distribution::kRare) {
+    return !given_finite_ || !(IsAlike(form) ? WhichAlike(form) < problem_.alike.size() : Says(problem_.rare, form));
+  }
   if (distribution != Distribution::kIntegers) return false;
   return std::none_of(problem_.reckoned.begin(), problem_.reckoned.end(), [](double most) { return most > 0; });
 }
@@ -219,6 +228,10 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
         if (drawn.skipped.empty()) {
           if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
           drawn.skipped = Unusable(drawn, here);
+        }
+        if (drawn.skipped.empty() && distribution == Distribution::kRare && IsAlike(form) && ClosesRows(drawn.leaves)) {
+          closes_rows_ = form;
+          drawn.skipped = "a mask lets nothing through in whole rows there";
         }
       }
     } catch (const std::exception& error) {
@@ -359,6 +372,12 @@ bool OtherDraws::Decide(const Expected& expected, const std::vector<Leaf>& leave
     }
   }
   return false;
+}
+
+// What a program gives for a row that is masked as a whole depends on the number that it writes for infinity.
+bool OtherDraws::ClosesRows(const std::vector<Leaf>& leaves) {
+  const std::vector<at::Tensor> closed = WithClosedMasks(reference_, leaves);
+  return !closed.empty() && !AllFinite(closed);
 }
 
 std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {

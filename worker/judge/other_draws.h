@@ -57,7 +57,7 @@ class OtherDraws {
   // One draw of another distribution, for a slot of this shape set; `rules`: by which it would be judged. Leaves shape
   // set 0 selected.
   OtherDraw Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules);
-  // Why the problem's graph says that such values are not worth a draw; empty = they are, as all but RARE and INTEGERS
+  // Why the problem says that such values are not worth a draw; empty = they are, as all but RARE and INTEGERS
   // are always.
   std::string Idle(Distribution distribution) const;
   bool Idle(Distribution distribution, int form) const;
@@ -87,6 +87,7 @@ class OtherDraws {
   bool MakesNoIntegers(const std::vector<Leaf>& leaves);
   bool EqualKeysDecide(const Expected& expected, const std::vector<Leaf>& leaves, const Rules& rules);
   bool Decide(const Expected& expected, const std::vector<Leaf>& leaves, const Rules& rules);
+  bool ClosesRows(const std::vector<Leaf>& leaves);
   // Why these values say nothing about a kernel; empty = they do.
   std::string Unusable(const OtherDraw& drawn, const Rules& rules);
 
@@ -101,6 +102,7 @@ class OtherDraws {
   std::map<std::size_t, std::vector<std::optional<double>>> given_keys_;  // KeySizes, by shape set
   std::vector<std::pair<Distribution, int>> kept_;
   std::size_t kept_given_ = 0;
+  int closes_rows_ = -1;  // the form of RARE that did last
   Random secret_ = Random::Secret();
 };
 

@@ -209,8 +209,6 @@ bool RareValues::TreatsNan() const {
 
 bool RareValues::Emptied() const { return std::find(empties.begin(), empties.end(), true) != empties.end(); }
 
-bool RareValues::Alike() const { return std::find(alike.begin(), alike.end(), true) != alike.end(); }
-
 RareValues RareValuesOf(const json& graph, const json& inputs) {
   Reader reader(inputs);
   bool in_place = false;

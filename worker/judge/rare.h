@@ -24,14 +24,9 @@ struct RareValues {
   // place others may have a part in such a value, which do not count here.)
   std::vector<bool> empties;
 
-  // Of each input, whether all its elements are alike, and the same in two draws: a kernel may know them. (Not from the
-  // graph.)
-  std::vector<bool> alike;
-
   bool Emptied() const;
   bool Bounded() const;
   bool TreatsNan() const;  // or infinities
-  bool Alike() const;
 };
 
 // `graph`: GraphOp list; `inputs`: TensorType list. Of inputs nothing is known where an operation works in place.

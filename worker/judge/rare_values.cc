@@ -101,72 +101,13 @@ std::optional<at::Tensor> NotNumbers(const at::Tensor& value, const RareValues::
   return made;
 }
 
-at::Tensor FirstOf(at::Tensor value) {
-  while (value.dim() > 0) value = value.select(0, 0);
-  return value;
-}
-
-// Places at the end of rows, of a random number up to a fourth of each, as in a mask of sequences that are padded; some
-// in any case. Rows run along the last dimension that has more than one place.
-at::Tensor Ends(const at::Tensor& like, const at::Generator& generator) {
-  std::int64_t along = like.dim() - 1;
-  while (along > 0 && like.size(along) == 1) --along;
-  if (like.dim() == 0 || like.size(along) == 1) return at::ones_like(like, like.options().dtype(at::kBool));
-  const std::int64_t size = like.size(along), most = std::max<std::int64_t>(size / 4, 1);
-  std::vector<std::int64_t> rows = like.sizes().vec(), place(rows.size(), 1);
-  rows[along] = 1;
-  place[along] = size;
-  const auto options = at::TensorOptions().device(like.device()).dtype(at::kFloat);
-  const at::Tensor lengths = at::rand(rows, generator, options).mul_(static_cast<double>(most + 1)).floor_();
-  lengths.view({-1})[lengths.numel() - 1].fill_(static_cast<double>(most));
-  return at::arange(size - 1, -1, -1, options).view(place).lt(lengths).contiguous();
-}
-
-// Nothing where others in their place would be no such thing: an index that is none, a part of one.
-std::optional<at::Tensor> NotAlike(int form, const at::Tensor& value, Random* random) {
-  const at::Tensor first = FirstOf(value);
-  const bool zero = True(first.eq(0)), one = True(first.eq(1)), exact = !Fractions(value);
-  if (exact && value.scalar_type() != at::kBool && !one) return std::nullopt;
-  if (form == kLessAlike && (exact || zero)) return std::nullopt;
-  const double rest = form == kLessAlike ? 0.75 : 0;
-  const at::Tensor ends = Ends(value, MakeGenerator(value.device(), random->Next() >> 1));
-  return at::where(ends, zero ? at::ones_like(value) : exact ? at::zeros_like(value) : value * rest, value);
-}
-
-// Probabilities of things that are equally likely.
-bool AddsUpToOne(const at::Tensor& value) {
-  if (!Fractions(value) || value.is_complex()) return false;
-  const double first = FirstOf(value).to(at::kDouble).item<double>();
-  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
-    const auto size = static_cast<double>(value.size(dim));
-    if (size > 1 && std::fabs(first * size - 1) < 1e-2) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-std::vector<bool> AlikeInputs(const std::vector<Leaf>& one, const std::vector<Leaf>& other) {
-  std::vector<bool> alike(one.size(), false);
-  for (std::size_t i = 0; i < one.size() && i < other.size(); ++i) {
-    const at::Tensor& value = one[i].tensor;
-    if (one[i].scalar || value.numel() == 0) continue;
-    const at::Tensor first = FirstOf(value);
-    if (Fractions(value) && !True(at::isfinite(first))) continue;
-    // (Of most inputs the first row says so.)
-    const at::Tensor row = value.dim() > 0 ? value.select(0, 0) : value;
-    alike[i] =
-        True(row.eq(first).all()) && True(value.eq(first).all()) && value.equal(other[i].tensor) && !AddsUpToOne(value);
-  }
-  return alike;
-}
-
 bool Says(const RareValues& rare, int form) {
-  return form == kZeroRows                         ? rare.guarded
-         : form == kBeyondBounds                   ? rare.Bounded()
-         : form == kEmptyMasks                     ? rare.Emptied()
-         : form == kNotAlike || form == kLessAlike ? rare.Alike()
-                                                   : rare.TreatsNan();
+  return form == kZeroRows       ? rare.guarded
+         : form == kBeyondBounds ? rare.Bounded()
+         : form == kEmptyMasks   ? rare.Emptied()
+                                 : rare.TreatsNan();
 }
 
 Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vector<Leaf>* leaves) {
@@ -175,10 +116,9 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   bool infinite = false, changed = false;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const at::Tensor& value = given[i].tensor;
-    if (form == kEmptyMasks || form == kNotAlike || form == kLessAlike) {
-      const std::vector<bool>& which = form == kEmptyMasks ? rare.empties : rare.alike;
-      if (i >= which.size() || !which[i] || given[i].scalar) continue;
-      std::optional<at::Tensor> made = form == kEmptyMasks ? EmptyRows(value, random) : NotAlike(form, value, random);
+    if (form == kEmptyMasks) {
+      const bool asked = i < rare.empties.size() && rare.empties[i] && !given[i].scalar;
+      std::optional<at::Tensor> made = asked ? EmptyRows(value, random) : std::nullopt;
       if (!made) continue;
       if (const auto earlier = EarlierEqual(given, i)) made = (*leaves)[*earlier].tensor;
       (*leaves)[i].tensor = WithStrides(*made, value.strides());
@@ -215,18 +155,14 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   if (!changed) {
     result.skipped = form == kBeyondBounds ? "the inputs' values are on both sides of the bounds already"
                      : form == kEmptyMasks ? "there is no mask among the inputs"
-                     : form == kNotAlike || form == kLessAlike
-                         ? "of inputs that are alike in all elements nothing else can be made"
-                         : "the inputs' values mean something that rare ones would not";
+                                           : "the inputs' values mean something that rare ones would not";
     return result;
   }
   result.how = form == kZeroRows       ? "with rows of zeros"
                : form == kEmptyMasks   ? "with masks that let nothing through in some rows"
                : form == kBeyondBounds ? "some elements beyond the bounds that the program names"
-               : form == kNotAlike || form == kLessAlike
-                   ? "inputs that are alike in all elements with others at the end of their rows"
-               : infinite ? "some elements infinite or NaN"
-                          : "some elements NaN";
+               : infinite              ? "some elements infinite or NaN"
+                                       : "some elements NaN";
   return result;
 }
 

@@ -11,14 +11,9 @@
 namespace grove::judge {
 
 // Forms of RARE.
-inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kNotAlike = 4, kLessAlike = 5,
-                     kRareForms = 6;
+inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kRareForms = 4;
 // Of these all that is asked is whether there are numbers where the reference has them.
 inline constexpr bool NumbersAlone(int form) { return form == kZeroRows || form == kEmptyMasks; }
-
-// Of each input whether all its elements are alike, and so in another draw; but for probabilities (of n things, 1 / n
-// each), infinities and NaN.
-std::vector<bool> AlikeInputs(const std::vector<Leaf>& one, const std::vector<Leaf>& other);
 
 // Whether the program has anything to say of values of this form.
 bool Says(const RareValues& rare, int form);
@@ -26,8 +21,6 @@ bool Says(const RareValues& rare, int form);
 // As Transform. Zeros are rows in every direction: one place of each dimension, all along the others. So are those of
 // masks (of zeros and ones, of whatever type), which stay as they are otherwise. Beyond bounds is
 // one element in sixteen, by a factor of 1.4 to 16; NaN, and infinities where they are treated, one in sixty-four.
-// Inputs that are alike in all elements have others at the end of their rows, as a mask for what is shorter has: ones
-// in the place of zeros, zeros in the place of anything else (kNotAlike), or three quarters of that (kLessAlike).
 Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vector<Leaf>* leaves);
 
 }  // namespace grove::judge

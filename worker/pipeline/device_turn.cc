@@ -177,7 +177,7 @@ bool DeviceTurn::OnWatch(bool on) {
   if (on) {
     watch_.emplace([process = candidate_.process.get()] { return process->Pids(); }, [this] { return held_.load(); });
   }
-  return SeenEnough(outcome_.code);
+  return !on && SeenEnough(outcome_.code);  // nobody asks at its beginning
 }
 
 void DeviceTurn::OnProgress(const std::string& stage, const std::string& detail) {

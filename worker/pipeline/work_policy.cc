@@ -119,14 +119,30 @@ Whose WhoseIs(const SeenCode& code, const sandbox::MappedCode& mapped, v1::WorkP
   return origin == CodeOrigin::kHarmless ? Whose::kNobodys : Whose::kForeign;
 }
 
+// WhoseIs of each file once: there are thousands of looks.
+class Owners {
+ public:
+  Owners(const SeenCode& code, v1::WorkPolicy policy) : code_(code), policy_(policy) {}
+  Whose Of(const sandbox::MappedCode& mapped) {
+    const auto known = known_.find(mapped);
+    return known != known_.end() ? known->second
+                                 : known_.emplace(mapped, WhoseIs(code_, mapped, policy_)).first->second;
+  }
+
+ private:
+  const SeenCode& code_;
+  const v1::WorkPolicy policy_;
+  std::map<sandbox::MappedCode, Whose> known_;
+};
+
 // By the time that passed, and not by what all threads together took of it: a thread that works for others is there
 // whatever spins beside it, in the interpreter or in code of the candidate's own, and takes turns with it.
-void SumLooks(const SeenCode& code, v1::WorkPolicy policy, Watched* sum) {
+void SumLooks(const SeenCode& code, Owners* owners, Watched* sum) {
   double all = 0, foreign = 0, calling = 0, squares = 0;
   for (const std::vector<Standing>& look : code.watched->looks) {
     double longest[4] = {};
     for (const Standing& thread : look) {
-      double& its = longest[static_cast<int>(WhoseIs(code, thread.code, policy))];
+      double& its = longest[static_cast<int>(owners->Of(thread.code))];
       its = std::max(its, thread.ran);
     }
     const auto of = [&longest](Whose whose) { return longest[static_cast<int>(whose)]; };
@@ -165,11 +181,11 @@ struct ThreadTimes {
   }
 };
 
-ThreadTimes ByThread(const SeenCode& code, v1::WorkPolicy policy) {
+ThreadTimes ByThread(const SeenCode& code, Owners* owners) {
   ThreadTimes times;
   for (const std::vector<Standing>& look : code.watched->looks) {
     for (const Standing& thread : look) {
-      times.threads[thread.thread].of[static_cast<int>(WhoseIs(code, thread.code, policy))] += thread.ran;
+      times.threads[thread.thread].of[static_cast<int>(owners->Of(thread.code))] += thread.ran;
     }
   }
   times.all = code.watched->system_seconds;
@@ -182,11 +198,11 @@ ThreadTimes ByThread(const SeenCode& code, v1::WorkPolicy policy) {
 }
 
 // Of the files of others, the one in which most time was spent.
-std::string WorstFile(const SeenCode& code, v1::WorkPolicy policy) {
+std::string WorstFile(const SeenCode& code, Owners* owners) {
   std::map<std::string, double> seconds;
   for (const std::vector<Standing>& look : code.watched->looks) {
     for (const Standing& thread : look) {
-      if (WhoseIs(code, thread.code, policy) == Whose::kForeign) seconds[BaseName(thread.code.path)] += thread.ran;
+      if (owners->Of(thread.code) == Whose::kForeign) seconds[BaseName(thread.code.path)] += thread.ran;
     }
   }
   const auto worst = std::max_element(seconds.begin(), seconds.end(),
@@ -195,7 +211,8 @@ std::string WorstFile(const SeenCode& code, v1::WorkPolicy policy) {
 }
 
 Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
-  const ThreadTimes times = ByThread(code, policy);
+  Owners owners(code, policy);
+  const ThreadTimes times = ByThread(code, &owners);
   Watched sum;
   sum.enough = times.Enough(times.telling);
   if (!sum.enough) return sum;
@@ -208,8 +225,8 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
   }
   const double looks = times.all_looks * times.telling / times.all;
   sum.error = std::sqrt(std::max(0.0, sum.foreign * (1 - sum.foreign)) / looks);
-  sum.worst = WorstFile(code, policy);
-  SumLooks(code, policy, &sum);
+  sum.worst = WorstFile(code, &owners);
+  SumLooks(code, &owners, &sum);
   return sum;
 }
 
@@ -287,7 +304,8 @@ bool SeenEnough(const SeenCode& code) {
   if (!code.watched.has_value()) return false;
   if (!code.watched->problem.empty()) return true;
   // (Which policy does not matter: what is not the candidate's is foreign under each, and either is work.)
-  const ThreadTimes times = ByThread(code, v1::WORK_POLICY_OWN_KERNELS);
+  Owners owners(code, v1::WORK_POLICY_OWN_KERNELS);
+  const ThreadTimes times = ByThread(code, &owners);
   // Where some thread does more than call, it has to be seen: what spins beside it says nothing.
   return times.Enough(times.telling > 0 ? times.telling : times.all);
 }

@@ -154,8 +154,9 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     if (path.ok() && std::string(name) == "grove-judge") {
       // It becomes an interpreter that loads the first; the second is for `.py` problems.
       for (const char* library : {"libgrove-judge.so", "libgrove-judge-python.so"}) {
-        const std::string beside = (std::filesystem::path(*path).parent_path() / library).string();
         std::error_code error;
+        const auto program = std::filesystem::canonical(*path, error);  // as it finds itself
+        const std::string beside = (program.parent_path() / library).string();
         const bool there = std::filesystem::exists(beside, error);
         add("programs", library, there ? State::kOk : State::kMissing,
             there ? beside : absl::StrCat("not beside ", *path, ": build again, or run `grove-worker setup`"));

@@ -230,7 +230,8 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
 
   const std::string made = absl::StrCat(staged, "/libexec/grove");
   for (const char* name : {"grove-judge", "libgrove-judge.so", "libgrove-judge-python.so", "grove-candidate"}) {
-    if (!fs::exists(absl::StrCat(made, "/", name))) {
+    const bool program = !absl::StartsWith(name, "lib");
+    if (access(absl::StrCat(made, "/", name).c_str(), program ? X_OK : R_OK) != 0) {
       return absl::InternalError(absl::StrCat("the build left no ", name, " in ", made));
     }
   }
