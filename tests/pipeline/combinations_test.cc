@@ -58,6 +58,13 @@ TEST_CASE("Of all combinations the fastest that is correct is chosen, when it is
   // What cannot be measured again does not lead, while another can.
   CHECK(Decide({{Fast(1), Fast(1.5)}, 3, false}, {Fast(1), kNone}) == 0);
   CHECK(Decide({{Fast(1), Fast(1.5)}, 3, false}, {kNone, kNone}) == 1);
+  // It is asked for twice: noise may pass.
+  Choice noisy({Fast(1), Fast(1.5)}, 2, false);
+  noisy.Again(1, kNone);
+  REQUIRE(noisy.Wanted() == 1u);
+  noisy.Again(1, Fast(1.4));
+  CHECK_FALSE(noisy.Wanted().has_value());
+  CHECK(noisy.Chosen() == 1);
 }
 
 TEST_CASE("Where there is nothing to choose from, nothing is measured twice but for a profile", "[combinations]") {

@@ -30,7 +30,11 @@ v1::EvaluationResult NotTried(const std::string& why) {
 }
 
 Choice::Choice(std::vector<v1::EvaluationResult> results, int evaluated, bool always_again)
-    : results_(std::move(results)), again_(results_.size(), false), evaluated_(evaluated), always_again_(always_again) {
+    : results_(std::move(results)),
+      again_(results_.size(), false),
+      missed_(results_.size(), false),
+      evaluated_(evaluated),
+      always_again_(always_again) {
   for (size_t i = 0; i < results_.size(); ++i) lead_.First(static_cast<int>(i), results_[i]);
 }
 
@@ -51,6 +55,11 @@ std::optional<size_t> Choice::Wanted() const {
 }
 
 void Choice::Again(size_t which, v1::EvaluationResult result) {
+  // A moment's noise is no reason to leave the lead to a slower one for good.
+  if (result.verdict() == v1::VERDICT_UNMEASURABLE && !missed_[which]) {
+    missed_[which] = true;
+    return;
+  }
   again_[which] = true;
   v1::EvaluationResult& first = results_[which];
   const bool timed = measure::Ranking(first) != nullptr;

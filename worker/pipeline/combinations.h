@@ -35,9 +35,9 @@ class SweepBudget {
 v1::EvaluationResult NotTried(const std::string& why);
 
 // Whichever leads among those that are CORRECT, as in a search (measure::Lead): the fastest may have been lucky, in its
-// time or in passing at all, so it is tried once more, and the less favourable of the two results stands. One that
-// is CHEATED decides for all: the source holds it. Where none is CORRECT, the result is that of the source as it
-// stands.
+// time or in passing at all, so it is tried once more (twice, where the first of these has no time), and the less
+// favourable of the two results stands. One that is CHEATED decides for all: the source holds it. Where none is
+// CORRECT, the result is that of the source as it stands.
 class Choice {
  public:
   // `results`: one of each combination, the source as it stands first; not empty. `evaluated`: how many of them came of
@@ -57,6 +57,7 @@ class Choice {
 
   std::vector<v1::EvaluationResult> results_;
   std::vector<bool> again_;
+  std::vector<bool> missed_;  // could not be measured again, once
   const int evaluated_;
   const bool always_again_;
   measure::Lead lead_;

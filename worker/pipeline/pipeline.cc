@@ -637,8 +637,6 @@ void PipelineImpl::EvaluateCombinations(const WorkPtr& work) {
     const std::optional<size_t> wanted = choice.Wanted();
     if (!wanted.has_value()) break;
     auto again = evaluate(*wanted, "once more", profile);
-    // Not to be had, it would leave the lead to a slower one for good.
-    if (again.has_value() && again->verdict() == v1::VERDICT_UNMEASURABLE) again = evaluate(*wanted, "again", profile);
     if (!again.has_value()) return;
     choice.Again(*wanted, *std::move(again));
   }
