@@ -20,6 +20,8 @@ absl::StatusOr<std::string> FindProgram(const WorkerPaths& paths, const std::str
 std::string RuntimeFolder();
 // The file in <runtime>/libexec/grove whose text is the version that it was built for.
 inline constexpr char kSetupStamp[] = "built-for-version";
+// What grove-judge loads, beside it: itself, and what `.py` problems need.
+inline constexpr const char* kJudgeLibraries[] = {"libgrove-judge.so", "libgrove-judge-python.so"};
 // Beside grove-candidate-python, where there is CUDA: the library that lets a script's results be read.
 inline constexpr char kShareableMemory[] = "libgrove-shareable-memory.so";
 

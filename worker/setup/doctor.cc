@@ -152,11 +152,10 @@ absl::Status RunDoctor(const DoctorOptions& options, std::ostream& out) {
     add("programs", name, path.ok() ? State::kOk : State::kMissing,
         path.ok() ? *path : std::string(path.status().message()));
     if (path.ok() && std::string(name) == "grove-judge") {
-      // It becomes an interpreter that loads the first; the second is for `.py` problems.
-      for (const char* library : {"libgrove-judge.so", "libgrove-judge-python.so"}) {
-        std::error_code error;
-        const auto program = std::filesystem::canonical(*path, error);  // as it finds itself
-        const std::string beside = (program.parent_path() / library).string();
+      std::error_code error;
+      const auto folder = std::filesystem::canonical(*path, error).parent_path();  // as it finds itself
+      for (const char* library : kJudgeLibraries) {
+        const std::string beside = (folder / library).string();
         const bool there = std::filesystem::exists(beside, error);
         add("programs", library, there ? State::kOk : State::kMissing,
             there ? beside : absl::StrCat("not beside ", *path, ": build again, or run `grove-worker setup`"));

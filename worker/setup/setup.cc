@@ -229,12 +229,12 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
   GROVE_RETURN_IF_ERROR(RunStep("installing", {cmake, "--install", build}, out));
 
   const std::string made = absl::StrCat(staged, "/libexec/grove");
-  for (const char* name : {"grove-judge", "libgrove-judge.so", "libgrove-judge-python.so", "grove-candidate"}) {
-    const bool program = !absl::StartsWith(name, "lib");
-    if (access(absl::StrCat(made, "/", name).c_str(), program ? X_OK : R_OK) != 0) {
-      return absl::InternalError(absl::StrCat("the build left no ", name, " in ", made));
-    }
-  }
+  const auto left = [&](const char* name, int mode) {
+    if (access(absl::StrCat(made, "/", name).c_str(), mode) == 0) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("the build left no ", name, " in ", made));
+  };
+  for (const char* program : {"grove-judge", "grove-candidate"}) GROVE_RETURN_IF_ERROR(left(program, X_OK));
+  for (const char* library : kJudgeLibraries) GROVE_RETURN_IF_ERROR(left(library, R_OK));
   GROVE_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(made, "/", kSetupStamp), kVersion));
   const std::string final_dir = absl::StrCat(base, "/libexec/grove");
   GROVE_RETURN_IF_ERROR(MakeDirs(absl::StrCat(base, "/libexec")));
