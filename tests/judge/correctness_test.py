@@ -1199,6 +1199,31 @@ def eight_bits(w):
         closed = self.new(pairs, options=rare)["result"]
         assert closed["verdict"] == "VERDICT_CORRECT" and "whole rows" in self.outcomes(closed)["RARE"]["skipped"], closed
 
+    def test_masks_that_are_the_same_in_every_draw_have_others_in_one_draw(self):
+        rare = dict(QUICK, distributions=["INPUT_DISTRIBUTION_RARE"])
+        read = {
+            "torch.ones(48, 48, dtype=torch.bool).tril()": ".masked_fill(~a[1], -torch.inf)",
+            "torch.ones(48, 48, dtype=torch.bool).triu(1)": ".masked_fill(a[1], -torch.inf)",
+            "torch.ones(48, 48).tril()": ".masked_fill(a[1] == 0, -torch.inf)",
+            "torch.ones(48, 48, dtype=torch.int32).tril()[None]": ".masked_fill(a[1] == 0, -1e9)",
+            "torch.full((48, 48), -torch.inf).triu(1)": " + a[1]",
+            "torch.full((48, 48), -1e4).triu(1)": " + a[1]",
+            # The other way round, a window, blocks of which the last is as long as what is closed at most.
+            "torch.ones(48, 48, dtype=torch.bool).triu()": ".masked_fill(~a[1], -torch.inf)",
+            "torch.ones(48, 48).tril().triu(-6)": ".masked_fill(a[1] == 0, -torch.inf)",
+            "torch.block_diag(*[torch.ones(12, 12)] * 4)": ".masked_fill(a[1] == 0, -torch.inf)",
+        }
+        for mask, use in read.items():
+            problem = model("        return torch.softmax((a[0] @ a[0].transpose(1, 2) / 4)" + use + ", -1) @ a[0]", "[torch.randn(4, 48, 16), %s]" % mask)
+            right = self.new(problem, options=rare)["result"]
+            assert right["verdict"] == "VERDICT_CORRECT" and self.outcomes(right)["RARE"]["passed"] == 1, (mask, right)
+            known = self.new(problem, use, use.replace("a[1]", "(%s).to(a[1].device)" % mask), rare)["result"]
+            assert known["verdict"] == "VERDICT_WRONG" and "same in every draw" in known["reason"], (mask, known)
+        # One-hot codes mean more; what is random is none.
+        for other in ("torch.eye(48)", "(torch.rand(48, 48) < 0.5).float()"):
+            product = self.new(model("        return a[0] @ a[1]", "[torch.randn(4, 48, 48), %s]" % other), options=rare)["result"]
+            assert product["verdict"] == "VERDICT_CORRECT" and not self.outcomes(product)["RARE"].get("passed"), (other, product)
+
     def test_flags_of_nan_are_asked_for_beside_sums_that_are_nan(self):
         both = model("        return torch.isnan(a[0]).any(), a[0].sum(-1)", "[torch.randn(128, 256)]")
         assert self.new(both)["result"]["verdict"] == "VERDICT_CORRECT"

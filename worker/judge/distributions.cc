@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "worker/judge/alike_inputs.h"
+#include "worker/judge/fixed_inputs.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
@@ -329,7 +329,7 @@ int Forms(Distribution distribution) {
     case Distribution::kSparse:
       return kOneTerm + kMostFactors;
     case Distribution::kRare:
-      return kRareForms + kAlikeForms;
+      return kRareForms + kFixedForms;
     default:
       return 1;
   }
@@ -343,7 +343,7 @@ bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
     return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
-  if (distribution == Distribution::kRare) return LessAlike(form) && borne.count(form - 1) != 0;
+  if (distribution == Distribution::kRare) return LessFixed(form) && borne.count(form - 1) != 0;
   // (Small values find what large ones hide: a constant that is added; a sorted input alone, what lies beyond another.)
   if (distribution != Distribution::kScaled || form >= kSmall) return false;
   return !borne.empty() && (*borne.begin() < kLess || form == kSignsAlone);

@@ -26,7 +26,7 @@ Distribution ParseDistribution(const std::string& name);
 // to. OUTLIERS has three: one element in a thousand; a few in all, and less large ones where the reference does not
 // bear these. SPARSE has, beside the first, one for each of two inputs that are a factor of a product: made by
 // KeepOneTerm (one_term.h), not by Transform. RARE has those of rare_values.h and of
-// alike_inputs.h, INTEGERS those of other_integers.h.
+// fixed_inputs.h, INTEGERS those of other_integers.h.
 int Forms(Distribution distribution);
 // Whether such values need not be made: they are to fall back to where others are not borne. `borne`: the forms of the
 // distribution that were.

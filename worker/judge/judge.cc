@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "common/wire/places.h"
-#include "worker/judge/alike_inputs.h"
 #include "worker/judge/arguments.h"
 #include "worker/judge/continuity.h"
 #include "worker/judge/evaluation.h"
 #include "worker/judge/factors.h"
+#include "worker/judge/fixed_inputs.h"
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
@@ -436,7 +436,7 @@ class Judge {
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
       if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
-      if (!check) problem_.alike = AlikeInputs(earlier, leaves, trace.partial ? json() : trace.graph);
+      if (!check) problem_.fixed = FixedInputs(earlier, leaves, trace.partial ? json() : trace.graph);
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;
       if (!trace.error.empty()) description["graph_error"] = trace.error;

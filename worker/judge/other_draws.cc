@@ -10,13 +10,13 @@
 #include <set>
 #include <utility>
 
-#include "worker/judge/alike_inputs.h"
 #include "worker/judge/by_keys.h"
 #include "worker/judge/choices.h"
 #include "worker/judge/closed_masks.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversions.h"
 #include "worker/judge/findings.h"
+#include "worker/judge/fixed_inputs.h"
 #include "worker/judge/one_term.h"
 #include "worker/judge/other_integers.h"
 #include "worker/judge/rare_values.h"
@@ -134,10 +134,10 @@ std::optional<std::size_t> OtherDraws::FactorOf(Distribution distribution, int f
 }
 
 Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* drawn) {
-  if (distribution == Distribution::kRare && IsAlike(form)) {
+  if (distribution == Distribution::kRare && IsFixed(form)) {
     // (A part of a mask's ones is nothing that a mask has.)
-    if (LessAlike(form) && closes_rows_ == form - 1) return {"", kTried};
-    return MakeAlike(form, problem_.alike, &secret_, &drawn->leaves);
+    if (LessFixed(form) && closes_rows_ == form - 1) return {"", kTried};
+    return MakeOthers(form, problem_.fixed, &secret_, &drawn->leaves);
   }
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
@@ -153,7 +153,7 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
 
 bool OtherDraws::Idle(Distribution distribution, int form) const {
   if (distribution == Distribution::kRare) {
-    return !given_finite_ || !(IsAlike(form) ? WhichAlike(form) < problem_.alike.size() : Says(problem_.rare, form));
+    return !given_finite_ || !(IsFixed(form) ? WhichFixed(form) < problem_.fixed.size() : Says(problem_.rare, form));
   }
   if (distribution != Distribution::kIntegers) return false;
   return std::none_of(problem_.reckoned.begin(), problem_.reckoned.end(), [](double most) { return most > 0; });
@@ -165,9 +165,9 @@ std::string OtherDraws::Idle(Distribution distribution) const {
   }
   if (distribution == Distribution::kIntegers)
     return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold";
-  return given_finite_
-             ? "the program names no epsilon, no bound and no place for NaN, and no input is alike in all elements"
-             : "the reference gives NaN or infinity on the problem's own values";
+  return given_finite_ ? "the program names no epsilon, no bound and no place for NaN, and no input is a mask or alike "
+                         "in all elements, in every draw"
+                       : "the reference gives NaN or infinity on the problem's own values";
 }
 
 void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn) {
@@ -229,7 +229,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
           if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
           drawn.skipped = Unusable(drawn, here);
         }
-        if (drawn.skipped.empty() && distribution == Distribution::kRare && IsAlike(form) && ClosesRows(drawn.leaves)) {
+        if (drawn.skipped.empty() && distribution == Distribution::kRare && IsFixed(form) && ClosesRows(drawn.leaves)) {
           closes_rows_ = form;
           drawn.skipped = "a mask lets nothing through in whole rows there";
         }

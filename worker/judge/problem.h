@@ -32,7 +32,7 @@ struct LoadedProblem {
   std::vector<std::vector<std::size_t>> factors;        // of half types
   std::vector<std::vector<std::size_t>> float_factors;  // of float32
   RareValues rare;                                      // what its graph says of them; nothing where that is not known
-  std::vector<std::size_t> alike;  // inputs whose elements are all alike, and can be others (alike_inputs.h)
+  std::vector<std::size_t> fixed;  // inputs that are the same in every draw, and can be others (fixed_inputs.h)
   // Of each input: whole numbers that are compared with whole numbers (t == 1), which no rounding moves. Nothing where
   // that was not asked yet.
   std::optional<std::vector<bool>> still;

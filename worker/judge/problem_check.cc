@@ -232,9 +232,8 @@ class Checker {
       const at::Tensor& other = second_.leaves[i].tensor;
       if (!alike && Same(leaf.tensor, other) && Same(leaf.tensor, third[i].tensor)) {
         Find("fixed-input", false, "input " + leaf.name + " is the same on every call",
-             "draw it, unless it is a mask or a table; timed runs multiply the elements of a fixed input of fractions "
-             "by "
-             "factors");
+             "draw it, unless it is a mask or a table; make it a buffer of the model where kernels may know it; timed "
+             "runs multiply the elements of a fixed input of fractions by factors");
       }
       if (leaf.tensor.eq(flat[0]).all().item<bool>()) {
         Find("constant-input", false, "all elements of input " + leaf.name + " are alike",
