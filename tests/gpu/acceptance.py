@@ -6,8 +6,8 @@
 Steps: `setup` (judge and candidate for this host), the classes of the audit, the scripts of this folder that give a table, and, with --problems,
 KernelBench's problems against themselves. Each writes what it prints to OUT/STEP.txt and a line to OUT/acceptance.jsonl (step, exit code, seconds,
 device, last line). A step that has a line with exit code 0 is not run again, and none is begun that took longer, where it has been measured, than is
-left of --seconds; so a table that takes an hour can be made in several short holds of a machine, when OUT is kept. `setup` runs each time: on a
-machine that has it already it takes a second. Exit code: 0 all steps have passed, 1 one of them failed, 75 there are steps left.
+left of --seconds; so a table that takes an hour can be made in several short holds of a machine, when OUT is kept. `setup` builds each time (a minute
+with 16 processors) unless --no-setup; on a machine with several GPUs run it once, then one of this for each with that. Exit code: 0 all steps have passed, 1 one of them failed, 75 there are steps left.
 """
 
 import argparse
@@ -68,6 +68,7 @@ def main():
     parser.add_argument("--only", default="", help="names of steps, with commas between them")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--no-setup", action="store_true", help="judge and candidate are built")
     parser.add_argument("--list", action="store_true", help="say what is left, and run nothing")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -89,7 +90,7 @@ def main():
             print(f"{name:16} {seconds:4} s  {shlex.join(command)}")
         return 0
     env = dict(os.environ, PATH=f"{bundle / 'bin'}:{os.environ['PATH']}", PYTHONUNBUFFERED="1")
-    code, last = run("setup", [str(bundle / "bin/grove-worker"), "setup"], env, out)
+    code, last = (0, "") if options.no_setup else run("setup", [str(bundle / "bin/grove-worker"), "setup"], env, out)
     if code != 0:
         print(f"setup failed ({last}); see {out / 'setup.txt'}", file=sys.stderr)
         return 1

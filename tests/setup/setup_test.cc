@@ -125,6 +125,20 @@ TEST_CASE("A Python without torch is said, with what to install", "[setup]") {
   CHECK_THAT(std::string(status.message()), Catch::Contains("torch"));
 }
 
+TEST_CASE("Of two setups in one folder the second says that the first is at work, and harms nothing", "[setup]") {
+  testing::TempDir folder;
+  MakeSources(folder.path() + "/src", "int main() { return 0; }\n");
+  const std::string output = folder.path() + "/out";
+  Write(output + "/setup-build/half", "of the first");
+  const auto first = FileLock::Acquire(output + "/setup.lock");
+  REQUIRE(first.ok());
+  std::ostringstream out;
+  const absl::Status second = RunSetup(Options(folder.path() + "/src", output), out);
+  CHECK(second.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(second.message()), Catch::Contains("another grove-worker setup") && Catch::Contains(output));
+  CHECK(Text(output + "/setup-build/half") == "of the first");
+}
+
 TEST_CASE("Setup on a disk without room says so and keeps what is there", "[setup]") {
   testing::TempDir folder;
   MakeSources(folder.path() + "/src", "int main() { return 0; }\n");

@@ -43,12 +43,16 @@ double ScaleOf(int form) {
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
 
 // What loops leave out first: of each dimension an element at its end, and the last of all. Upwards where both signs
-// occur: in sums of exponentials the others say nothing.
+// occur: in sums of exponentials the others say nothing. There a small one would not show, nor the last of all beside a
+// larger one in its row: none is less than usual, and that one the largest. Zeros stay.
 void AtTheEnds(const at::Tensor& value, double size, Random* random, at::Tensor* made) {
+  constexpr double kBeside = 2;
   const auto below = [&](std::int64_t n) {
     return static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(n)));
   };
   const bool upwards = !value.is_complex() && True(value.gt(0).any());
+  const double usual = upwards ? value.abs().mean().item<double>() : 0;
+  double largest = 0;
   for (std::int64_t dim = 0; dim <= value.dim(); ++dim) {  // that one: at the ends of all
     at::Tensor from = value, to = *made;
     for (std::int64_t d = 0; d < value.dim(); ++d) {
@@ -56,7 +60,14 @@ void AtTheEnds(const at::Tensor& value, double size, Random* random, at::Tensor*
       from = from.select(0, at);
       to = to.select(0, at);
     }
-    to.copy_((upwards ? from.abs() : from) * size);
+    if (!upwards) {
+      to.copy_(from * size);
+      continue;
+    }
+    const double own = std::fabs(from.item<double>());
+    const double end = own > 0 ? std::max({own, usual, dim == value.dim() ? kBeside * largest : 0}) : 0;
+    largest = std::max(largest, end);
+    to.fill_(end * size);
   }
 }
 

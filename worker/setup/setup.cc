@@ -168,6 +168,13 @@ absl::Status RunSetup(const SetupOptions& options, std::ostream& out) {
   const std::string base = options.output_dir.empty() ? RuntimeFolder() : options.output_dir;
   if (base.empty()) return absl::InvalidArgumentError("setup needs an output folder");
   const std::string build = absl::StrCat(base, "/setup-build"), staged = absl::StrCat(base, "/setup-staged");
+  GROVE_RETURN_IF_ERROR(MakeDirs(base));
+  const absl::StatusOr<std::unique_ptr<FileLock>> alone = FileLock::Acquire(absl::StrCat(base, "/setup.lock"));
+  if (absl::IsFailedPrecondition(alone.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another grove-worker setup is at work in ", base, "; wait until it has ended"));
+  }
+  GROVE_RETURN_IF_ERROR(alone.status());
   std::error_code error;
   fs::remove_all(build, error);
   fs::remove_all(staged, error);

@@ -23,6 +23,7 @@ struct SetupOptions {
 
 // Says what it does on `out`, step by step. Errors name what is missing (FAILED_PRECONDITION) with the remedy, or what
 // failed to build with the log's last lines. Installs only when everything was built; an older result stays until then.
+// FAILED_PRECONDITION while another one works in the same folder.
 absl::Status RunSetup(const SetupOptions& options, std::ostream& out);
 
 }  // namespace grove::worker
