@@ -301,7 +301,7 @@ ExitCode RunAudit(const Context& context, const AuditCommand& command) {
   if (command.list) return List(context, *corpus, *chosen);
 
   const absl::Time began = absl::Now();
-  const std::string wanted = command.device == "auto" ? "" : command.device == "cuda" ? "cuda:0" : command.device;
+  const std::string wanted = command.device == "auto" ? "" : command.device;
   auto session = Session::Open(context.global, {.need = Need::kWork, .device = wanted}, context.console,
                                context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());

@@ -31,9 +31,6 @@ constexpr int64_t kMaxExchangeBytes = 16 << 20;
 
 std::string DeviceFlag(const EvaluationFlags& flags) { return flags.device == "auto" ? "" : flags.device; }
 
-// Embedded workers want an ordinal.
-std::string WorkerDevice(const std::string& device) { return device == "cuda" ? "cuda:0" : device; }
-
 // What Ctrl-C says, by whether the coordinator stays.
 void SayOnInterrupt(const Context& context, Session* session, const std::string& job) {
   Console* console = context.console;
@@ -275,11 +272,8 @@ std::string ModelUrl(const v1::JobSpec& spec) { return spec.search().generator()
 
 ExitCode SubmitAndFollow(const Context& context, const v1::JobSpec& spec, const std::string& key,
                          const std::string& device, bool detach, const std::string& record, const ModelFlags& models) {
-  const Session::Wanted wanted{.need = Need::kWork,
-                               .device = WorkerDevice(device),
-                               .may_start = !detach,
-                               .model_url = ModelUrl(spec),
-                               .models = models};
+  const Session::Wanted wanted{
+      .need = Need::kWork, .device = device, .may_start = !detach, .model_url = ModelUrl(spec), .models = models};
   auto session = Session::Open(context.global, wanted, context.console, context.interrupts, context.env);
   if (!session.ok()) return Fail(context, session.status());
   const std::string own_key = key.empty() ? client::Client::NewIdempotencyKey() : key;
@@ -449,7 +443,7 @@ ExitCode RunResume(const Context& context, const NodeCommand& command) {
   const v1::DeviceKind kind = DeviceOf(job->spec());
   const Session::Wanted wanted{.need = Need::kWork,
                                .device = kind == v1::DEVICE_KIND_CPU    ? "cpu"
-                                         : kind == v1::DEVICE_KIND_CUDA ? "cuda:0"
+                                         : kind == v1::DEVICE_KIND_CUDA ? "cuda"
                                                                         : "",
                                .model_url = ModelUrl(job->spec()),
                                .models = command.models};

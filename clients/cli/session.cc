@@ -37,6 +37,14 @@ absl::Status NotForRunning(const ModelFlags& models, absl::string_view address) 
                    " serves; give the flag to that one (`grove up` and `grove-coordinator` have it)"));
 }
 
+// cuda:N names a GPU of this machine, and a coordinator that serves knows workers alone, on whatever machines.
+void SayWhatANumberIsWorth(const Session::Wanted& wanted, Console* console) {
+  if (wanted.need != Need::kWork || !absl::StrContains(wanted.device, ':')) return;
+  console->Message(absl::StrCat("note: the number in --device ", wanted.device,
+                                " is for a coordinator that this command starts; any GPU of the one that serves may do "
+                                "the work (`grove workers` lists them; --data names another folder, without it)"));
+}
+
 }  // namespace
 
 absl::StatusOr<client::ClientOptions> ConfiguredCoordinator(const GlobalOptions& options, const GetEnv& env) {
@@ -75,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     auto client = client::Client::Create(*configured);
     if (!client.ok()) return client.status();
     if (auto status = NotForRunning(wanted.models, (*client)->address()); !status.ok()) return status;
+    SayWhatANumberIsWorth(wanted, console);
     session->client_ = *std::move(client);
     return session;
   }
@@ -87,6 +96,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     if (auto client = Probe(RecordedAddress(data), &interrupts->cancellation()); client.ok()) {
       if (auto status = NotForRunning(wanted.models, (*client)->address()); !status.ok()) return status;
       console->Message(absl::StrCat("using the coordinator at ", (*client)->address(), ", which serves ", data));
+      SayWhatANumberIsWorth(wanted, console);
       session->client_ = *std::move(client);
       return session;
     }
@@ -129,14 +139,15 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const GlobalOptions& opti
     }
     if (wanted.need == Need::kWork) {
       const std::vector<std::string> local = LocalDevices();
+      const std::string device = wanted.device == "cuda" ? "cuda:0" : wanted.device;
       // Nobody else will bring the device to a coordinator that lives as long as this command.
-      const bool cuda = absl::StartsWith(wanted.device, "cuda");
-      if (cuda && std::find(local.begin(), local.end(), wanted.device) == local.end()) {
+      const bool cuda = absl::StartsWith(device, "cuda");
+      if (cuda && std::find(local.begin(), local.end(), device) == local.end()) {
         return absl::FailedPreconditionError(absl::StrCat(
-            "there is no device ", wanted.device, " on this machine (", absl::StrJoin(local, ", "),
+            "there is no device ", device, " on this machine (", absl::StrJoin(local, ", "),
             "); choose another with --device, or name a coordinator that has such a worker with --coordinator"));
       }
-      farm_options.devices = {wanted.device.empty() ? local.front() : wanted.device};
+      farm_options.devices = {device.empty() ? local.front() : device};
     }
     auto farm = Farm::Start(farm_options);
     if (!farm.ok()) {

@@ -24,7 +24,7 @@ class Session {
  public:
   struct Wanted {
     Need need = Need::kRead;
-    std::string device;     // kWork, embedded: what its worker runs on; "" = what this machine has
+    std::string device;     // kWork: as --device; embedded: what its worker runs on; "" = what this machine has
     bool may_start = true;  // false: an embedded coordinator would not do (--detach)
     std::string model_url;  // kWork, embedded: it may have the model's key, because this command's user named it
     ModelFlags models;      // kWork: for an embedded coordinator; INVALID_ARGUMENT where another one serves

@@ -41,5 +41,20 @@ TEST_CASE("A command whose coordinator ends with another command goes on by itse
   CHECK(document["state"] == "DONE");
 }
 
+TEST_CASE("A GPU's number is said to be worth nothing where another coordinator serves", "[cli]") {
+  Scene scene;
+  const std::string problem = TestCase("relu.py"), candidate = TestCase("relu.cpp");
+  auto first = scene.StartGrove(Quick({"eval", problem, candidate, "--build-flag=-DFIRST"}));
+  REQUIRE(Eventually([&] { return Contains(first->Err(), "started one for this command"); }));
+  auto second = scene.StartGrove({"eval", problem, candidate, "--device", "cuda:1"});
+  CHECK(Eventually([&] { return Contains(second->Err(), "the number in --device cuda:1") || !second->Running(); }));
+  second->Signal(SIGINT);
+  const Ended other = second->Wait();
+  INFO(other.err);
+  CHECK(Contains(other.err, "the number in --device cuda:1"));
+  CHECK_FALSE(Contains(first->Err(), "the number in"));
+  first->Wait();
+}
+
 }  // namespace
 }  // namespace grove::e2e

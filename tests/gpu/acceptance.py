@@ -7,7 +7,8 @@ Steps: `setup` (judge and candidate for this host), the classes of the audit, th
 KernelBench's problems against themselves. Each writes what it prints to OUT/STEP.txt and a line to OUT/acceptance.jsonl (step, exit code, seconds,
 device, last line). A step that has a line with exit code 0 is not run again, and none is begun that took longer, where it has been measured, than is
 left of --seconds; so a table that takes an hour can be made in several short holds of a machine, when OUT is kept. `setup` builds each time (a minute
-with 16 processors) unless --no-setup; on a machine with several GPUs run it once, then one of this for each with that. Exit code: 0 all steps have passed, 1 one of them failed, 75 there are steps left.
+with 16 processors) unless --no-setup; on a machine with several GPUs run it once, then one of this for each with that and an OUT of its own (comparison,
+agreement, faults and throughput are made on the first). Exit code: 0 all steps have passed, 1 one of them failed, 75 there are steps left.
 """
 
 import argparse
@@ -28,13 +29,14 @@ def steps(bundle, out, python, device, problems):
     """(name, seconds that it took on an H200 with 16 cores, command). What fools an evaluator first: most depends on it."""
     grove = str(bundle / "bin/grove")
     script = lambda name, *rest: [python, str(HERE / (name + ".py")), *rest]  # noqa: E731
+    data = ["--data", str(out / "data")]  # a coordinator of its own: the GPU is the one that is named
     audits = dict(semantics=215, controls=320, timing=340, fake=225, harness=130, host=75, replay=80, build=26)
     for name, seconds in audits.items():
-        yield "audit-" + name, seconds, [grove, "audit", "--device", device, "--class", name]
+        yield "audit-" + name, seconds, [grove, "audit", "--device", device, "--class", name, *data]
     yield "comparison", 40, script("compare")
     yield "agreement", 130, script("agreement", str(bundle), "--quick")
     yield "faults", 135, script("faults", "--bundle", str(bundle), "--out", str(out))
-    yield "calibration", 200, [grove, "calibrate", "--device", device, "--runs", "80", "--max-seconds", "170"]
+    yield "calibration", 200, [grove, "calibrate", "--device", device, "--runs", "80", "--max-seconds", "170", *data]
     yield "throughput", 300, script("throughput", "--bundle", str(bundle), "--out", str(out))
     if problems:
         yield "kernelbench", 60, script("kernelbench", "--bundle", str(bundle), "--problems", problems, "--out", str(out), "--clients", "3", "--device", device)
