@@ -42,7 +42,7 @@ void SayWhatANumberIsWorth(const Session::Wanted& wanted, Console* console) {
   if (wanted.need != Need::kWork || !absl::StrContains(wanted.device, ':')) return;
   console->Message(absl::StrCat("note: the number in --device ", wanted.device,
                                 " is for a coordinator that this command starts; any GPU of the one that serves may do "
-                                "the work (`grove workers` lists them; --data names another folder, without it)"));
+                                "the work (`grove workers` lists them)"));
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ def main():
             print(f"{name:16} {seconds:4} s  {shlex.join(command)}")
         return 0
     env = dict(os.environ, PATH=f"{bundle / 'bin'}:{os.environ['PATH']}", PYTHONUNBUFFERED="1")
+    env.pop("GROVE_COORDINATOR", None)
     code, last = (0, "") if options.no_setup else run("setup", [str(bundle / "bin/grove-worker"), "setup"], env, out)
     if code != 0:
         print(f"setup failed ({last}); see {out / 'setup.txt'}", file=sys.stderr)

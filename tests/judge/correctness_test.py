@@ -1219,6 +1219,22 @@ def eight_bits(w):
             assert right["verdict"] == "VERDICT_CORRECT" and self.outcomes(right)["RARE"]["passed"] == 1, (mask, right)
             known = self.new(problem, use, use.replace("a[1]", "(%s).to(a[1].device)" % mask), rare)["result"]
             assert known["verdict"] == "VERDICT_WRONG" and "same in every draw" in known["reason"], (mask, known)
+        # Who takes rows for lengths, or for where something begins, is right; so is who reads an expanded one once.
+        prefix = "torch.stack([(a[0] * (torch.arange(128, device=n.device) %s)).sum(-1) for a, n in [(a, a[1].sum(-1, keepdim=True))]])"
+        for mask, right in (("torch.arange(128)[None] < torch.tensor([96, 80, 64, 32])[:, None]", prefix % "< n"),
+                            ("torch.arange(128)[None] < torch.tensor([128, 8, 8, 8])[:, None]", prefix % "< n"),
+                            ("torch.arange(128)[None] >= torch.tensor([96, 80, 64, 32])[:, None]", prefix % ">= 128 - n"),
+                            ("torch.ones(8, 8).tril().repeat(2, 16)[:4].cummin(-1).values", prefix % "< n"),
+                            ("(torch.arange(128) < 64).expand(4, 128)", "(a[0] * a[1][:1]).sum(-1)[None]")):
+            given = "(a[0] * a[1]).sum(-1)[None]"
+            problem = model("        return " + given, "[torch.randn(4, 128), %s]" % mask)
+            for new, verdict in ((right, "CORRECT"), ("(a[0] * (%s).to(a[0].device)).sum(-1)[None]" % mask, "WRONG")):
+                result = self.new(problem, given, new, rare)["result"]
+                assert result["verdict"] == "VERDICT_" + verdict, (mask, new, result)
+        # More places than values would be an error, on a GPU one that it does not survive.
+        scattered = model("        return a[0].masked_scatter(a[1], a[2])", "[torch.randn(4, 32), (torch.arange(32) // 4 == 2).expand(4, 32).contiguous(), torch.randn(16)]")
+        result = self.new(scattered, options=rare)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and not self.outcomes(result)["RARE"].get("passed"), result
         # One-hot codes mean more; what is random is none.
         for other in ("torch.eye(48)", "(torch.rand(48, 48) < 0.5).float()"):
             product = self.new(model("        return a[0] @ a[1]", "[torch.randn(4, 48, 48), %s]" % other), options=rare)["result"]

@@ -74,23 +74,36 @@ bool SymmetricMatrix(const at::Tensor& value) {
   return value.dim() > 1 && value.size(-1) == value.size(-2) && value.equal(value.transpose(-1, -2));
 }
 
+std::int64_t MostOf(std::int64_t size) {
+  return std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(size) / kPart), 1);
+}
+
+std::int64_t OneTo(std::int64_t most, Random* random) {
+  return 1 + static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(most)));
+}
+
+// Whole numbers from zero to `most`, one for each row (a last dimension of one).
+at::Tensor Lengths(const at::Tensor& rows, std::int64_t most, Random* random) {
+  const at::Generator generator = MakeGenerator(rows.device(), random->Next() >> 1);
+  const auto options = at::TensorOptions().device(rows.device()).dtype(at::kFloat);
+  return at::rand(rows.sizes(), generator, options).mul_(static_cast<double>(most + 1)).floor_().to(at::kInt);
+}
+
 at::Tensor Ends(const at::Tensor& like, Random* random) {
   const std::int64_t along = RowsOf(like);
   if (like.dim() == 0 || like.size(along) == 1) return at::ones_like(like, like.options().dtype(at::kBool));
-  const std::int64_t size = like.size(along);
-  const auto most = std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(size) / kPart), 1);
-  std::vector<std::int64_t> rows = like.sizes().vec(), place(rows.size(), 1);
-  rows[static_cast<std::size_t>(along)] = 1;
-  place[static_cast<std::size_t>(along)] = size;
-  const auto options = at::TensorOptions().device(like.device()).dtype(at::kFloat);
-  const at::Generator generator = MakeGenerator(like.device(), random->Next() >> 1);
-  const at::Tensor lengths = at::rand(rows, generator, options).mul_(static_cast<double>(most + 1)).floor_();
+  const std::int64_t size = like.size(along), most = MostOf(size);
+  const at::Tensor places = at::arange(size, at::TensorOptions().device(like.device()).dtype(at::kInt));
+  if (SymmetricMatrix(like)) {
+    const at::Tensor last = places.ge(size - OneTo(most, random)), rows = last.unsqueeze(-1);
+    return last.logical_or(rows).logical_and(places.ne(places.unsqueeze(-1))).expand(like.sizes());
+  }
+  const at::Tensor row = like.movedim(along, -1);
+  at::Tensor lengths = Lengths(row.narrow(-1, 0, 1), most, random);
   // One row has some in any case.
   const auto which = static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(lengths.numel())));
-  const auto some = static_cast<double>(1 + random->Below(static_cast<std::uint64_t>(most)));
-  lengths.view({-1})[which].fill_(some);
-  const at::Tensor ends = at::arange(size - 1, -1, -1, options).view(place).lt(lengths).contiguous();
-  return SymmetricMatrix(like) ? ends.logical_or(ends.transpose(-1, -2)) : ends;
+  lengths.view({-1})[which].fill_(OneTo(most, random));
+  return places.ge(size - lengths).movedim(-1, along);
 }
 
 std::optional<at::Tensor> OthersOfOne(bool less, const at::Tensor& value, Random* random) {
@@ -108,56 +121,81 @@ std::optional<at::Tensor> OthersOfOne(bool less, const at::Tensor& value, Random
 
 // The value of a mask beside zero.
 std::optional<at::Scalar> MaskOf(const at::Tensor& value) {
-  if (value.numel() < kFewOfMasks || value.is_complex() || True(value.isnan().any())) return std::nullopt;
+  if (value.numel() == 0 || value.is_complex()) return std::nullopt;
   const at::Tensor zero = value.eq(0);
   if (True(zero.all()) || !True(zero.any())) return std::nullopt;
-  // (Flags and half types have no least value in every torch.)
-  const at::Tensor numbers = value.to(value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
-  const at::Tensor least = numbers.min(), largest = numbers.max();
-  const bool ones = True(largest.eq(1)) && True(least.eq(0));
-  if (!ones && (!True(largest.eq(0)) || !True(least.le(kLetsNothing)))) return std::nullopt;
-  const at::Tensor one = ones ? largest : least;
-  if (!True(zero.logical_or(numbers.eq(one)).all())) return std::nullopt;
   for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
     if (value.size(dim) > 1 && True(zero.logical_not().sum(dim).eq(1).all())) return std::nullopt;
   }
-  return one.item();
+  if (value.scalar_type() == at::kBool || True(zero.logical_or(value.eq(1)).all())) return at::Scalar(1);
+  if (!Fractions(value) || !True(zero.logical_or(value.le(kLetsNothing)).all())) return std::nullopt;
+  // (Half types have no least value in every torch.)
+  const at::Tensor least = value.to(value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat).min();
+  return True(zero.logical_or(value.eq(least)).all()) ? std::optional(least.item()) : std::nullopt;
 }
 
-// Rows that had both values keep what they had where they would have one alone.
-at::Tensor Filled(const at::Tensor& value, const at::Tensor& ends, const at::Scalar& with) {
-  const at::Tensor made = at::where(ends, at::full_like(value, with), value);
-  const std::int64_t along = RowsOf(value);
-  const auto one = [&](const at::Tensor& of) { return of.eq(of.narrow(along, 0, 1)).all(along, /*keepdim=*/true); };
-  at::Tensor kept = one(made).logical_and(one(value).logical_not());
-  if (SymmetricMatrix(value)) kept = kept.logical_or(kept.transpose(-1, -2));
-  return at::where(kept, value, made);
+// What a row ends with goes on for longer: prefixes, suffixes and intervals stay such. Each keeps one of the others.
+std::optional<at::Tensor> LongerRuns(const at::Tensor& value, Random* random) {
+  const std::int64_t along = RowsOf(value), most = MostOf(value.size(along));
+  const at::Tensor row = value.movedim(along, -1), last = row.narrow(-1, row.size(-1) - 1, 1);
+  const at::Tensor differs = row.ne(last), count = differs.sum(-1, /*keepdim=*/true);
+  const at::Tensor can = count.ge(2).reshape({-1}).nonzero();
+  if (can.numel() == 0) return std::nullopt;
+  const at::Tensor places = at::arange(row.size(-1), at::TensorOptions().device(row.device()).dtype(at::kInt));
+  const at::Tensor begin = at::where(differs, places + 1, at::zeros_like(places)).amax(-1, /*keepdim=*/true);
+  at::Tensor lengths = Lengths(last, most, random).contiguous();
+  const auto which = can[OneTo(can.size(0), random) - 1].item<std::int64_t>();  // it has some in any case
+  const auto others = count.reshape({-1})[which].item<std::int64_t>() - 1;
+  lengths.view({-1})[which].fill_(OneTo(std::min(most, others), random));
+  const at::Tensor made = at::where(places.ge(begin - lengths).logical_and(places.lt(begin)), last, row);
+  const at::Tensor gone = made.eq(last).all(-1, /*keepdim=*/true);
+  return at::where(gone, row, made).movedim(-1, along).contiguous();
 }
 
-// What most rows end with is what says that there is nothing: more of that makes them shorter.
-std::optional<at::Tensor> OthersOfTwo(bool less, const at::Scalar& one, const at::Tensor& value, Random* random) {
+std::optional<at::Tensor> OthersOfTwo(const at::Tensor& value, Random* random) {
   const at::Tensor ends = Ends(value, random);
-  const at::Tensor last = value.select(RowsOf(value), -1).eq(0);
-  const bool zeros = last.sum().item<std::int64_t>() * 2 > last.numel();
-  for (const bool zero : {zeros, !zeros}) {
-    if (less && zero == zeros) continue;
-    at::Tensor made = Filled(value, ends, zero ? at::Scalar(0) : one);
+  if (SymmetricMatrix(value)) {
+    // As where the last ones have to do with nobody but themselves.
+    const at::Tensor corner = value.narrow(-2, 0, 1).narrow(-1, value.size(-1) - 1, 1);
+    at::Tensor made = at::where(ends, corner, value);
     if (!made.equal(value)) return made;
+  } else if (auto longer = LongerRuns(value, random)) {
+    return longer;
   }
-  return std::nullopt;
+  at::Tensor made = at::where(ends, at::zeros_like(value), value);  // rows that are alike
+  return made.equal(value) ? std::nullopt : std::optional(made);
 }
 
 std::optional<at::Tensor> Others(bool less, const at::Tensor& value, Random* random) {
   if (AllAlike(value)) return OthersOfOne(less, value, random);
-  const std::optional<at::Scalar> one = MaskOf(value);
-  return one ? OthersOfTwo(less, *one, value, random) : std::nullopt;
+  return less || !MaskOf(value) ? std::nullopt : OthersOfTwo(value, random);
+}
+
+bool Has(const json& graph, const char* part) {
+  return graph.is_array() && std::any_of(graph.begin(), graph.end(), [&](const json& operation) {
+           return operation.value("kind", "").find(part) != std::string::npos;
+         });
 }
 
 bool CanBeOthers(const at::Tensor& value, const json& graph) {
-  const bool number = !Fractions(value) && value.scalar_type() != at::kBool;
-  if (!AllAlike(value)) return MaskOf(value).has_value() && !(number && TakesIndices(graph));
+  const bool flags = value.scalar_type() == at::kBool, number = !Fractions(value) && !flags;
+  // More places than there are values for them is an error, on a GPU one that it does not survive.
+  if (flags && Has(graph, "masked_scatter")) return false;
+  if (!AllAlike(value)) {
+    return value.numel() >= kFewOfMasks && MaskOf(value) && !(number && TakesIndices(graph));
+  }
   if (Fractions(value)) return True(at::isfinite(FirstOf(value))) && !MeansMoreAlike(value);
   return value.numel() >= kFewExact && !(number && (!True(FirstOf(value).eq(1)) || TakesIndices(graph)));
+}
+
+// One of the places that get_inputs() expanded, which hold one number.
+at::Tensor AsMade(const Leaf& leaf) {
+  at::Tensor value = leaf.tensor;
+  for (std::size_t dim = 0; dim < leaf.made_strides.size(); ++dim) {
+    const auto d = static_cast<std::int64_t>(dim);
+    if (leaf.made_strides[dim] == 0 && value.size(d) > 1) value = value.narrow(d, 0, 1);
+  }
+  return value;
 }
 
 }  // namespace
@@ -167,7 +205,11 @@ std::vector<std::size_t> FixedInputs(const std::vector<Leaf>& one, const std::ve
   for (std::size_t i = 0; i < one.size() && i < other.size(); ++i) {
     const at::Tensor& value = one[i].tensor;
     if (one[i].scalar || other[i].scalar || !value.equal(other[i].tensor)) continue;
-    if (CanBeOthers(value, graph)) fixed.push_back(i);
+    try {
+      if (CanBeOthers(value, graph)) fixed.push_back(i);
+    } catch (const c10::Error&) {
+      // No memory to look.
+    }
   }
   return fixed;
 }
@@ -178,13 +220,13 @@ Transformed MakeOthers(int form, const std::vector<std::size_t>& fixed, Random* 
   Leaf* leaf = which < fixed.size() && fixed[which] < leaves->size() ? &(*leaves)[fixed[which]] : nullptr;
   // (In another shape it may be empty, or have values of other kinds.)
   std::optional<at::Tensor> made;
-  if (leaf != nullptr && !leaf->scalar) made = Others(LessFixed(form), leaf->tensor, random);
+  if (leaf != nullptr && !leaf->scalar) made = Others(LessFixed(form), AsMade(*leaf), random);
   if (!made) {
     result.skipped = kTried;
     return result;
   }
   const bool one = AllAlike(leaf->tensor);
-  leaf->tensor = WithStrides(*made, leaf->tensor.strides());
+  leaf->tensor = WithStrides(made->expand(leaf->tensor.sizes()), leaf->tensor.strides());
   result.how = one ? "an input that is alike in all elements with others at the end of its rows"
                    : "a mask that is the same in every draw with others at the end of its rows";
   return result;

@@ -28,14 +28,17 @@ inline constexpr std::size_t WhichFixed(int form) { return static_cast<std::size
 //   where the graph has indices or divides integers.
 // - Masks of two values, zero (or false) and one, minus infinity or a number of -64 or less, sixty-four elements or
 //   more; not what has one place in each row or column (one-hot codes, permutations).
+// - Flags not where the graph scatters by them.
 std::vector<std::size_t> FixedInputs(const std::vector<Leaf>& one, const std::vector<Leaf>& other,
                                      const nlohmann::json& graph);
 
-// As Transform. Others stand at the end of rows (along the last dimension that has more than one place), of a random
-// number up to a fourth of each, as in masks of sequences that are padded; in symmetric matrices at the end of both, so
-// that they stay symmetric. Of one value: zeros become ones, flags are turned over, all else becomes zeros. Less: three
-// quarters of what it was, whole numbers rounded down. Of two: all have the value that most rows end with, so that
-// those of a causal mask become shorter; rows that would have that alone keep what they had. Less: the other value.
+// As Transform; an expanded input stays one. Of one value: others stand at the end of rows (along the last dimension
+// that has more than one place), of a random number up to a fourth of each, as in masks of sequences that are padded;
+// in symmetric matrices at the end of both but on the diagonal. Zeros become ones, flags are turned over, all else
+// becomes zeros. Less: three quarters of what it was, whole numbers rounded down. Of two: what a row ends with goes on
+// for longer, by as many and so that it keeps one of the others; in symmetric matrices the last rows and columns get
+// what stands in the corner, but on the diagonal; rows that are all ones end with zeros where no other change is to be
+// had.
 Transformed MakeOthers(int form, const std::vector<std::size_t>& fixed, Random* random, std::vector<Leaf>* leaves);
 
 }  // namespace grove::judge

@@ -232,7 +232,7 @@ class Checker {
       const at::Tensor& other = second_.leaves[i].tensor;
       if (!alike && Same(leaf.tensor, other) && Same(leaf.tensor, third[i].tensor)) {
         Find("fixed-input", false, "input " + leaf.name + " is the same on every call",
-             "draw it, unless it is a mask or a table; make it a buffer of the model where kernels may know it; timed "
+             "draw it, unless it is a mask or a table; a mask that kernels may know is a buffer of the model; timed "
              "runs multiply the elements of a fixed input of fractions by factors");
       }
       if (leaf.tensor.eq(flat[0]).all().item<bool>()) {
