@@ -50,17 +50,20 @@ bool MeansMoreAlike(const at::Tensor& value) {
   return false;
 }
 
+bool Has(const json& graph, const char* part) {
+  return std::any_of(graph.begin(), graph.end(), [&](const json& operation) {
+    return operation.value("kind", "").find(part) != std::string::npos;
+  });
+}
+
 // What takes integers for places, or divides them: a zero may be none, or may not be divided by.
 bool TakesIndices(const json& graph) {
   if (!graph.is_array() || graph.empty()) return true;
-  return std::any_of(graph.begin(), graph.end(), [](const json& operation) {
-    const std::string kind = operation.value("kind", "");
-    for (const char* part : {"embedding", "index", "gather", "scatter", "take", "one_hot", "nll_loss", "cross_entropy",
-                             "bincount", "floor_divide", "remainder", "fmod"}) {
-      if (kind.find(part) != std::string::npos) return true;
-    }
-    return false;
-  });
+  for (const char* part : {"embedding", "index", "gather", "scatter", "take", "one_hot", "nll_loss", "cross_entropy",
+                           "bincount", "floor_divide", "remainder", "fmod"}) {
+    if (Has(graph, part)) return true;
+  }
+  return false;
 }
 
 // The last dimension that has more than one place.
@@ -119,19 +122,19 @@ std::optional<at::Tensor> OthersOfOne(bool less, const at::Tensor& value, Random
   return at::where(Ends(value, random), others, value);
 }
 
-// The value of a mask beside zero.
-std::optional<at::Scalar> MaskOf(const at::Tensor& value) {
-  if (value.numel() == 0 || value.is_complex()) return std::nullopt;
+// Zeros and one other value that masks have.
+bool IsMask(const at::Tensor& value) {
+  if (value.numel() == 0 || value.is_complex()) return false;
   const at::Tensor zero = value.eq(0);
-  if (True(zero.all()) || !True(zero.any())) return std::nullopt;
+  if (True(zero.all()) || !True(zero.any())) return false;
   for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
-    if (value.size(dim) > 1 && True(zero.logical_not().sum(dim).eq(1).all())) return std::nullopt;
+    if (value.size(dim) > 1 && True(zero.logical_not().sum(dim).eq(1).all())) return false;
   }
-  if (value.scalar_type() == at::kBool || True(zero.logical_or(value.eq(1)).all())) return at::Scalar(1);
-  if (!Fractions(value) || !True(zero.logical_or(value.le(kLetsNothing)).all())) return std::nullopt;
+  if (value.scalar_type() == at::kBool || True(zero.logical_or(value.eq(1)).all())) return true;
+  if (!Fractions(value) || !True(zero.logical_or(value.le(kLetsNothing)).all())) return false;
   // (Half types have no least value in every torch.)
   const at::Tensor least = value.to(value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat).min();
-  return True(zero.logical_or(value.eq(least)).all()) ? std::optional(least.item()) : std::nullopt;
+  return True(zero.logical_or(value.eq(least)).all());
 }
 
 // What a row ends with goes on for longer: prefixes, suffixes and intervals stay such. Each keeps one of the others.
@@ -168,13 +171,7 @@ std::optional<at::Tensor> OthersOfTwo(const at::Tensor& value, Random* random) {
 
 std::optional<at::Tensor> Others(bool less, const at::Tensor& value, Random* random) {
   if (AllAlike(value)) return OthersOfOne(less, value, random);
-  return less || !MaskOf(value) ? std::nullopt : OthersOfTwo(value, random);
-}
-
-bool Has(const json& graph, const char* part) {
-  return graph.is_array() && std::any_of(graph.begin(), graph.end(), [&](const json& operation) {
-           return operation.value("kind", "").find(part) != std::string::npos;
-         });
+  return less || !IsMask(value) ? std::nullopt : OthersOfTwo(value, random);
 }
 
 bool CanBeOthers(const at::Tensor& value, const json& graph) {
@@ -182,7 +179,7 @@ bool CanBeOthers(const at::Tensor& value, const json& graph) {
   // More places than there are values for them is an error, on a GPU one that it does not survive.
   if (flags && Has(graph, "masked_scatter")) return false;
   if (!AllAlike(value)) {
-    return value.numel() >= kFewOfMasks && MaskOf(value) && !(number && TakesIndices(graph));
+    return value.numel() >= kFewOfMasks && IsMask(value) && !(number && TakesIndices(graph));
   }
   if (Fractions(value)) return True(at::isfinite(FirstOf(value))) && !MeansMoreAlike(value);
   return value.numel() >= kFewExact && !(number && (!True(FirstOf(value).eq(1)) || TakesIndices(graph)));
