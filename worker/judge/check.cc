@@ -309,7 +309,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     const std::size_t index = set == 0 ? random->Below(timed_slots) : timed_slots + set - 1;
     Slot* slot = &arena->at(index);
     reference_.SelectShapeSet(set);
-    slot->leaves.clear();  // the last draw's memory serves the next
+    arena->Forget();
     std::vector<Leaf> leaves = reference_.Draw(SecretSeed());
     // A float64 evaluation that is slow is done for a shape's first trial alone: its noise figures serve the others.
     const bool first = !drawn[set];
@@ -416,7 +416,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
   std::set<int> borne;
   for (int form = 0; form < Forms(distribution); ++form) {
     if (Needless(distribution, form, borne) || others_.Idle(distribution, form)) continue;
-    slot->leaves.clear();
+    arena->Forget();
     noise_.assign(noise_.size(), {});
     OtherDraw drawn = others_.Draw(distribution, form, set, *slot, rules_);
     if (!drawn.skipped.empty()) {
@@ -480,7 +480,10 @@ std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
     });
     // Slots and references hold memory now, for want of which the check's evaluations do not end.
     problem_.double_seconds = seconds;
-    if (drawn->skipped.empty()) return drawn;
+    if (!drawn->skipped.empty()) continue;
+    if (problem_.bytes > kLargeBytes) OtherDraws::Shed(&*drawn);
+    MakeRoom();
+    return drawn;
   }
   return std::nullopt;
 }
@@ -488,12 +491,17 @@ std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
 void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                         const OtherDraw& drawn) {
   OnOthers(drawn.distribution, [&] {
+    const double seconds = problem_.double_seconds;
+    OtherDraw whole = drawn;
+    const bool regained = others_.Regain(&whole);
+    problem_.double_seconds = seconds;
+    if (!regained) return;
     current_->how = drawn.how + ", between timed runs";
     rules_.one_term = drawn.one_term;
     if (drawn.as_drawn) rules_.rule.leaning = false;
     marks_ = drawn.as_drawn;
-    VerifyOther(conversation, arena, slot, reply, drawn.expected, drawn.leaves);
-    if (marks_) MakeRoom();
+    VerifyOther(conversation, arena, slot, reply, whole.expected, drawn.leaves);
+    if (marks_ || drawn.lacks) MakeRoom();
   });
 }
 

@@ -34,6 +34,7 @@ constexpr int kShiftedAlone = 2;             // the first of the forms of SHIFTE
 constexpr double kTurn = 6.283185307179586;  // radians
 constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
 constexpr double kHeld = 16;                 // spacings of the type that must fit into the spread of shifted values
+constexpr std::int64_t kBlock = std::int64_t{1} << 22;  // elements that are nudged at a time
 
 bool RandomSigns(int form) { return form == kSigns || form == kLess || form == kSignsAlone; }
 double ScaleOf(int form) {
@@ -549,11 +550,17 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
     Leaf& leaf = nudged[i];
     if (leaf.scalar || !Fractions(leaf.tensor) || (i < still.size() && still[i])) continue;
     const at::Generator generator = MakeGenerator(leaf.tensor.device(), random->Next() >> 1);
-    const at::Tensor up = Uniform(leaf.tensor, generator).lt(0.5);
-    const at::Tensor wide = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble);
-    const at::Tensor moved = at::where(up, wide * (1 + size), wide * (1 - size));
+    at::Tensor moved = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble, /*non_blocking=*/false,
+                                      /*copy=*/true);
+    // In blocks: large inputs leave no room for as much again.
+    const at::Tensor flat = InMemoryOrder(moved);
+    for (std::int64_t begin = 0; begin < flat.numel(); begin += kBlock) {
+      const at::Tensor block = flat.narrow(0, begin, std::min(kBlock, flat.numel() - begin));
+      const at::Tensor up = Uniform(block, generator).lt(0.5);
+      block.mul_(up.to(at::kDouble).mul_(2 * size).add_(1 - size));
+    }
     // What is symmetric is assumed to be so by honest programs too.
-    leaf.tensor = WithStrides(Mirrored(wide, moved), leaf.tensor.strides());
+    leaf.tensor = WithStrides(Mirrored(leaf.tensor.to(Wider(leaf.tensor.scalar_type())), moved), leaf.tensor.strides());
   }
   return nudged;
 }

@@ -130,13 +130,12 @@ class Evaluator {
         result["verdict"] = "VERDICT_UNMEASURABLE";
         result["reason"] = "the judge and the candidate do not fit on this device together: " + verdict.reason;
       }
-    } catch (const ProblemError&) {
-      throw;
     } catch (const std::exception& error) {
-      // The problem fitted when it was loaded. When the judge now finds the device full, the candidate has filled it,
-      // or both together are too much for this device though the candidate has no more than it may.
+      // The problem fitted when it was loaded. When the judge now finds the device full, though it is the reference that
+      // finds it so, the candidate has filled it, or both together are too much for this device though the candidate has
+      // no more than it may.
       const bool candidates = conversation_.stage() != "load" && conversation_.stage() != "open";
-      if (!ops_.cuda() || !candidates || std::strstr(error.what(), "out of memory") == nullptr) throw;
+      if (!ops_.cuda() || !candidates || !TellsOfMemory(error)) throw;
       const auto total = ops_.Info()["memory_bytes"].get<double>();
       const auto left = static_cast<double>(ops_.free_bytes());
       const bool filled = memory_ == nullptr || memory_->Filled();

@@ -41,46 +41,39 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   return compared;
 }
 
+std::vector<at::Tensor> Expecting::InDouble(const std::vector<Leaf>& leaves, const std::vector<at::Tensor>& like) {
+  const auto call = reference_.Prepare(leaves, Mode::kDouble);
+  call->Run();
+  std::vector<at::Tensor> outputs = call->Outputs();
+  bool same = outputs.size() == like.size();
+  for (std::size_t i = 0; same && i < outputs.size(); ++i) same = outputs[i].sizes() == like[i].sizes();
+  if (!same) outputs.clear();
+  return outputs;
+}
+
 Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nudge) {
   const Choosing choosing(chosen_);
   Expected expected;
-  auto call = reference_.Prepare(leaves, Mode::kEager);
-  call->Run();
-  expected.plain = call->Outputs();
+  {
+    const auto call = reference_.Prepare(leaves, Mode::kEager);
+    call->Run();
+    expected.plain = call->Outputs();
+  }
   if (high && has_high()) {
     try {
-      auto exact = reference_.Prepare(leaves, Mode::kDouble);
-      exact->Run();
-      expected.high = exact->Outputs();
-      if (expected.high.size() != expected.plain.size()) expected.high.clear();
-      for (std::size_t i = 0; i < expected.high.size(); ++i) {
-        if (expected.high[i].sizes() != expected.plain[i].sizes()) expected.high.clear();
-      }
+      expected.high = InDouble(leaves, expected.plain);
       if (nudge && !expected.high.empty()) {
         FindStill(leaves, expected.high);
-        try {
-          auto moved = reference_.Prepare(Moved(leaves, kNudge), Mode::kDouble);
-          moved->Run();
-          expected.nudged = moved->Outputs();
-        } catch (const std::exception&) {
-          expected.nudged.clear();  // no memory for a second one: judged without
-        }
-        if (expected.nudged.size() != expected.high.size()) expected.nudged.clear();
-        for (std::size_t i = 0; i < expected.nudged.size(); ++i) {
-          if (expected.nudged[i].sizes() != expected.high[i].sizes()) expected.nudged.clear();
-        }
-        if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
+        const auto moved = [&](double size) {
           try {
-            auto moved = reference_.Prepare(Moved(leaves, kWideNudge), Mode::kDouble);
-            moved->Run();
-            expected.wide = moved->Outputs();
+            return InDouble(Moved(leaves, size), expected.plain);
           } catch (const std::exception&) {
-            expected.wide.clear();
+            return std::vector<at::Tensor>();  // no memory for a second one: judged without
           }
-          if (expected.wide.size() != expected.high.size()) expected.wide.clear();
-          for (std::size_t i = 0; i < expected.wide.size(); ++i) {
-            if (expected.wide[i].sizes() != expected.high[i].sizes()) expected.wide.clear();
-          }
+        };
+        expected.nudged = moved(kNudge);
+        if (!expected.nudged.empty() && std::any_of(expected.high.begin(), expected.high.end(), Stepped)) {
+          expected.wide = moved(kWideNudge);
         }
         FollowInputs(&expected);
         CountJumps(leaves, &expected);

@@ -81,6 +81,8 @@ class Expecting {
   bool has_high() const { return high_fits_ && problem_.double_seconds >= 0; }
 
  private:
+  // The outputs of an evaluation in float64; none where they are not of the same shapes as `like`.
+  std::vector<at::Tensor> InDouble(const std::vector<Leaf>& leaves, const std::vector<at::Tensor>& like);
   // Inputs moved by `size`, but for those that stay still.
   std::vector<Leaf> Moved(const std::vector<Leaf>& leaves, double size);
   // LoadedProblem::still, by the first draw whose exact outputs these are.

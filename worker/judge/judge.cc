@@ -330,7 +330,7 @@ class Judge {
       ops_->Synchronize();
       since();
       const std::uint64_t seed = SecretSeed();
-      const std::vector<Leaf> earlier = std::exchange(leaves, reference.Draw(seed));
+      std::vector<Leaf> earlier = std::exchange(leaves, reference.Draw(seed));
       ops_->Synchronize();
       problem_.draw_seconds = since();
       for (int again = 1; again < kReferenceRuns && problem_.draw_seconds < kMostReferenceSeconds; ++again) {
@@ -442,6 +442,9 @@ class Judge {
       if (!trace.error.empty()) description["graph_error"] = trace.error;
       if (check) {
         tell("looking for faults");
+        earlier.clear();
+        leaves.clear();
+        call.reset();
         description["findings"] = CheckProblem(problem_, *ops_, description);
         problem_ = {};
       }

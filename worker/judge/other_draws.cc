@@ -17,6 +17,7 @@
 #include "worker/judge/conversions.h"
 #include "worker/judge/findings.h"
 #include "worker/judge/fixed_inputs.h"
+#include "worker/judge/problem_error.h"
 #include "worker/judge/one_term.h"
 #include "worker/judge/other_integers.h"
 #include "worker/judge/rare_values.h"
@@ -242,6 +243,33 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
   }
   reference_.SelectShapeSet(0);
   return drawn;
+}
+
+void OtherDraws::Shed(OtherDraw* drawn) {
+  Expected& expected = drawn->expected;
+  drawn->lacks = {!expected.high.empty(), !expected.nudged.empty()};
+  for (auto* tensors : {&expected.plain, &expected.high, &expected.nudged, &expected.wide}) tensors->clear();
+  expected.turned.clear();
+  expected.jumps.clear();
+}
+
+bool OtherDraws::Regain(OtherDraw* drawn) try {
+  if (!drawn->lacks) return true;
+  const OtherDraw::Lacks lacks = *drawn->lacks;
+  Expected again = expecting_.Compute(drawn->leaves, lacks.high, lacks.nudged);
+  if (again.high.empty() == lacks.high || again.nudged.empty() == lacks.nudged) return false;
+  Expected& expected = drawn->expected;
+  expected.plain = std::move(again.plain);
+  expected.high = std::move(again.high);
+  expected.nudged = std::move(again.nudged);
+  expected.wide = std::move(again.wide);
+  expected.turned = std::move(again.turned);
+  expected.jumps = std::move(again.jumps);
+  drawn->lacks.reset();
+  return true;
+} catch (const std::exception& error) {
+  if (!TellsOfMemory(error)) throw;
+  return false;
 }
 
 // Of the draws beyond the check those that show lower precision there must be.

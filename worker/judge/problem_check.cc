@@ -45,12 +45,44 @@ std::string Text(const char* format, ...) {
 at::Tensor Wide(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor).to(at::kDouble) : tensor.to(at::kDouble);
 }
+// Large outputs are looked at in blocks: beside several evaluations there is no room for as much again in float64.
+// `look` gets, of each block, all tensors' elements as float64, in one order.
+template <typename Look>
+void InBlocks(const std::vector<at::Tensor>& tensors, const Look& look) {
+  constexpr std::int64_t kBlock = std::int64_t{1} << 22;
+  std::vector<at::Tensor> flat, block(tensors.size());
+  for (const at::Tensor& tensor : tensors) flat.push_back(tensor.reshape({-1}));
+  for (std::int64_t begin = 0; begin < flat[0].numel(); begin += kBlock) {
+    const std::int64_t count = std::min(kBlock, flat[0].numel() - begin);
+    for (std::size_t i = 0; i < flat.size(); ++i) block[i] = Wide(flat[i].narrow(0, begin, count));
+    look(block);
+  }
+}
+// What of an output is no number counts as 0.
 double Rms(const at::Tensor& tensor) {
-  return tensor.numel() == 0 ? 0 : Wide(tensor).square().mean().sqrt().item<double>();
+  double squares = 0, count = 0;
+  InBlocks({tensor}, [&](const std::vector<at::Tensor>& block) {
+    squares += block[0].nan_to_num(0, 0, 0).square().sum().item<double>();
+    count += static_cast<double>(block[0].numel());
+  });
+  return count == 0 ? 0 : std::sqrt(squares / count);
+}
+double RmsApart(const at::Tensor& a, const at::Tensor& b) {
+  double squares = 0, count = 0;
+  InBlocks({a, b}, [&](const std::vector<at::Tensor>& block) {
+    squares += (block[0].nan_to_num(0, 0, 0) - block[1].nan_to_num(0, 0, 0)).square().sum().item<double>();
+    count += static_cast<double>(block[0].numel());
+  });
+  return count == 0 ? 0 : std::sqrt(squares / count);
 }
 bool Same(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
-  return Fractions(a) ? Wide(a).nan_to_num().equal(Wide(b).nan_to_num()) : a.equal(b);
+  if (!Fractions(a)) return a.equal(b);
+  bool same = true;
+  InBlocks({a, b}, [&same](const std::vector<at::Tensor>& block) {
+    same = same && block[0].nan_to_num().equal(block[1].nan_to_num());
+  });
+  return same;
 }
 
 struct Run {
@@ -292,7 +324,12 @@ class Checker {
   // The share of elements that are not.
   double Finite(std::size_t i, const at::Tensor& output, const Shapes& shapes) {
     if (!Fractions(output)) return 0;
-    const double share = 1 - at::isfinite(Wide(output)).to(at::kDouble).mean().item<double>();
+    double finite = 0, count = 0;
+    InBlocks({output}, [&](const std::vector<at::Tensor>& block) {
+      finite += at::isfinite(block[0]).sum().item<double>();
+      count += static_cast<double>(block[0].numel());
+    });
+    const double share = count > 0 ? 1 - finite / count : 0;
     if (share > 0) {
       FindOf(shapes, "non-finite", share > 0.5,
              (shapes.held_out ? "elements" : Text("%.3g %%", 100 * share)) + " of " + Name(i) + " are NaN or infinite",
@@ -363,8 +400,15 @@ class Checker {
     }
     if (Finite(i, output, Shapes()) == 1) return;
     const bool unchanged = Unchanged(i);
-    const at::Tensor wide = Wide(output).nan_to_num(0, 0, 0);
-    const double rms = Rms(wide), low = wide.min().item<double>(), high = wide.max().item<double>();
+    double low = INFINITY, high = -INFINITY, sum = 0, count = 0;
+    InBlocks({output}, [&](const std::vector<at::Tensor>& block) {
+      const at::Tensor numbers = block[0].nan_to_num(0, 0, 0);
+      low = std::min(low, numbers.min().item<double>());
+      high = std::max(high, numbers.max().item<double>());
+      sum += numbers.sum().item<double>();
+      count += static_cast<double>(numbers.numel());
+    });
+    const double rms = Rms(output);
     if (unchanged) {
       const bool constant = low == high;
       // Beside outputs that the inputs decide it asks nothing of a kernel, and lets none off.
@@ -401,14 +445,14 @@ class Checker {
            zeros.ok ? "use the scaled rule" : "judge by the scaled rule (the default), under which they do not");
     }
     // Under the rules that zeros pass, nothing is said by what else does.
-    const double mean = wide.mean().item<double>();
+    const double mean = sum / count;
     const Comparison constant = Judged(i, at::full_like(output, mean));
     // Of the other draws the one that is furthest away.
     const at::Tensor* furthest = nullptr;
     double apart = 0;
     for (const std::vector<at::Tensor>& outputs : others_) {
       if (i >= outputs.size() || !outputs[i].defined() || outputs[i].sizes() != output.sizes()) continue;
-      const double moved = rms > 0 ? Rms(wide - Wide(outputs[i]).nan_to_num(0, 0, 0)) / rms : 0;
+      const double moved = rms > 0 ? RmsApart(output, outputs[i]) / rms : 0;
       if (furthest != nullptr && moved <= apart) continue;
       furthest = &outputs[i];
       apart = moved;
@@ -662,8 +706,7 @@ RunsApart RunsDiffer(const at::Tensor& first, const at::Tensor& second) {
     const double share = first.ne(second).to(at::kDouble).mean().item<double>();
     return {share, share > kIntegers};
   }
-  const at::Tensor a = Wide(first).nan_to_num(0, 0, 0), b = Wide(second).nan_to_num(0, 0, 0);
-  const double scale = Rms(a), off = Rms(a - b), apart = scale > 0 ? off / scale : off;
+  const double scale = Rms(first), off = RmsApart(first, second), apart = scale > 0 ? off / scale : off;
   double epsilon = 0;  // the larger types' is far below
   if (first.scalar_type() == at::kHalf) epsilon = 0x1p-10;
   if (first.scalar_type() == at::kBFloat16) epsilon = 0x1p-7;

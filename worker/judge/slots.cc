@@ -146,10 +146,9 @@ std::size_t Arena::Add(std::size_t count, std::size_t shape_set, const std::vect
     slot->out.bytes += i * out_stride;
     slot->inputs = in_block;
     slot->outputs = out_block;
-    slot->leaves = leaves;
     slot->in_region = in_region;
     slot->out_region = out_region;
-    slots_json_.push_back(SlotJson(*slot, in_region, out_region));
+    slots_json_.push_back(SlotJson(*slot, leaves, in_region, out_region));
     slots_.push_back(std::move(slot));
   }
   return first;
@@ -160,10 +159,10 @@ std::size_t Arena::AddRegion(SharedBlock* block) {
   return regions_.size() - 1;
 }
 
-json Arena::SlotJson(const Slot& slot, std::size_t in, std::size_t out) const {
+json Arena::SlotJson(const Slot& slot, const std::vector<Leaf>& leaves, std::size_t in, std::size_t out) const {
   json inputs = json::array(), outputs = json::array();
   std::size_t next = 0;
-  for (const Leaf& leaf : slot.leaves) {
+  for (const Leaf& leaf : leaves) {
     if (!leaf.scalar) {
       inputs.push_back(Tensor(in, slot.in.places[next++]));
     } else if (leaf.dtype == "bool") {
@@ -216,6 +215,10 @@ void Arena::Open(Conversation* conversation, const json& more) {
   open.update(more);
   conversation->Send(open);
   conversation->Receive("opened", true);
+}
+
+void Arena::Forget() {
+  for (const auto& slot : slots_) slot->leaves.clear();
 }
 
 void Arena::Fill(Slot* slot, std::vector<Leaf> leaves) {

@@ -91,6 +91,8 @@ class Arena {
   // Then the slots in it, at which the program is loaded. `more`: further members of the `open` frame.
   void Open(Conversation* conversation, const nlohmann::json& more);
 
+  // Lets go of what slots' inputs must hold, until they are filled again: its memory serves the next draw.
+  void Forget();
   // Writes the inputs of one slot. All of this is queued on the device: Synchronize before a candidate may look.
   void Fill(Slot* slot, std::vector<Leaf> leaves);
   // The same for those of these slots of one Add that wait for it, guards included, in few steps. `pristine`: the
@@ -112,7 +114,7 @@ class Arena {
  private:
   bool GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled& spoiled);
   std::size_t AddRegion(SharedBlock* block);
-  nlohmann::json SlotJson(const Slot& slot, std::size_t in, std::size_t out) const;
+  nlohmann::json SlotJson(const Slot& slot, const std::vector<Leaf>& leaves, std::size_t in, std::size_t out) const;
 
   DeviceOps& ops_;
   Random& random_;
