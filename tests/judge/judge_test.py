@@ -154,6 +154,28 @@ class Tests:
         assert timing["cache"] == "CACHE_POLICY_COLD" and "runs of" in timing["method"], timing
         assert "alone_seconds" not in timing, timing
 
+    def test_an_evaluation_holds_a_few_times_the_problem(self):
+        """Of inputs and outputs of 128 MiB together, where float64 takes twice as much for each of several evaluations."""
+        problem = model("        return torch.tanh(a[0])", "[torch.randn(16, 1 << 20)]")
+
+        def holds(judge, what):
+            with open(f"/proc/{judge.process.pid}/status", encoding="ascii") as status:
+                return next(int(line.split()[1]) for line in status if line.startswith(what)) / 1024
+        judge = Judge(self.libexec, python=self.python)
+        judge.channel.send({"type": "load", "id": 7, "check": True,
+                            "problem": {"name": "problem", "format": "PROBLEM_FORMAT_KERNELBENCH", "source": problem}, "options": {}})
+        before = holds(judge, "VmRSS")
+        assert judge.loaded()["type"] == "loaded"
+        assert holds(judge, "VmHWM") - before < 15 * 128, (holds(judge, "VmHWM"), before)  # about 13, in pieces; was 18 and more
+        judge.close()
+        judge = Judge(self.libexec, python=self.python)
+        before = holds(judge, "VmRSS")
+        assert judge.load(problem)["type"] == "loaded"
+        answer = judge.evaluate(source=problem.replace("Model(", "ModelNew("), options=dict(QUICK, trials=1, only_given_inputs=True))
+        assert answer["result"]["verdict"] == "VERDICT_CORRECT", answer
+        assert holds(judge, "VmHWM") - before < 11 * 128, (holds(judge, "VmHWM"), before)  # 9 or 10; was 12
+        judge.close()
+
     def test_wrong_value_is_named(self):
         result = self.native(RELU, RELU_BODY + "y[7 * 300 + 5] += 1;")["result"]
         assert result["verdict"] == "VERDICT_WRONG", result
