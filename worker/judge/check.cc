@@ -193,7 +193,8 @@ std::optional<Expected> Check::Better(const Expected& expected, const std::vecto
 }
 
 bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                         const Expected& expected, const std::vector<Leaf>& leaves, int trial, Drawn drawn) {
+                         const std::vector<at::Tensor>& got, const Expected& expected, const std::vector<Leaf>& leaves,
+                         int trial, Drawn drawn) {
   const bool whole = !expected.nudged.empty(), alone = drawn != Drawn::kForCheck;
   const std::vector<ReferenceNoise> noise = noise_;
   const Findings::Figures figures = findings_.figures;
@@ -207,8 +208,6 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
     jumps_.assign(jumps_.size(), {});
     return true;
   };
-  // Once: while more is evaluated a candidate might go on to write.
-  const std::vector<at::Tensor> got = Take(*slot, expected);
   std::optional<Expected> better;
   if (whole && alone) noise_.assign(noise.size(), {});
   try {
@@ -346,7 +345,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     // What leaning values show of rounding is no measure for others.
     std::vector<ReferenceNoise> noise = noise_;
     marks_ = trial == marked && LooksForMarks(slot->leaves);
-    VerifyFairly(*conversation, arena, slot, reply, expected, slot->leaves, trial,
+    VerifyFairly(*conversation, arena, slot, reply, Take(*slot, expected), expected, slot->leaves, trial,
                  leans ? Drawn::kLeaning : Drawn::kForCheck);
     if (marks_) others_.Keep(Distribution::kGiven, kAsDrawn);
     marks_ = false;
@@ -387,6 +386,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
     longest = std::max(longest, Since(begin) - foreign_wall_ - spent);
   }
+  arena->Forget();
 }
 
 bool Check::LooksForMarks(const std::vector<Leaf>& leaves) const {
@@ -435,19 +435,19 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     if (reference_.HeldOut(slot->shape_set)) conversation->KeepQuiet();
     const Reply reply = RunThere(conversation, index);
     foreign_wall_ += reply.wall;
-    VerifyOther(*conversation, arena, slot, reply, drawn.expected, slot->leaves);
+    VerifyOther(*conversation, arena, slot, reply, Take(*slot, drawn.expected), drawn.expected, slot->leaves);
     others_.Keep(distribution, form);  // whichever shapes it was tried on
     borne.insert(form);
   }
 }
 
 void Check::VerifyOther(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                        const Expected& expected, const std::vector<Leaf>& leaves) {
+                        std::vector<at::Tensor> got, const Expected& expected, const std::vector<Leaf>& leaves) {
   const int trial = findings_.trials + 1;
   if (expected.nudged.empty()) {  // such values have no evaluations but those that they were drawn with
-    Verify(conversation, arena, slot, Take(*slot, expected), reply, expected, leaves, trial);
+    Verify(conversation, arena, slot, std::move(got), reply, expected, leaves, trial);
   } else {
-    VerifyFairly(conversation, arena, slot, reply, expected, leaves, trial, Drawn::kForCheck);
+    VerifyFairly(conversation, arena, slot, reply, got, expected, leaves, trial, Drawn::kForCheck);
   }
 }
 
@@ -464,7 +464,8 @@ Reply Check::RunThere(Conversation* conversation, std::size_t index) {
 
 double Check::AgainSeconds() const {
   constexpr double kEager = 2, kDouble = 6;  // evaluations for a draw, about
-  return problem_.draw_seconds + kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
+  const double evaluating = kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
+  return problem_.draw_seconds + (Sheds() ? 2 : 1) * evaluating;
 }
 
 std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
@@ -481,7 +482,7 @@ std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
     // Slots and references hold memory now, for want of which the check's evaluations do not end.
     problem_.double_seconds = seconds;
     if (!drawn->skipped.empty()) continue;
-    if (problem_.bytes > kLargeBytes) OtherDraws::Shed(&*drawn);
+    if (Sheds()) OtherDraws::Shed(&*drawn);
     MakeRoom();
     return drawn;
   }
@@ -491,17 +492,22 @@ std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
 void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                         const OtherDraw& drawn) {
   OnOthers(drawn.distribution, [&] {
+    std::vector<at::Tensor> got = Take(*slot, drawn.expected);
     const double seconds = problem_.double_seconds;
     OtherDraw whole = drawn;
-    const bool regained = others_.Regain(&whole);
+    others_.Regain(&whole);
     problem_.double_seconds = seconds;
-    if (!regained) return;
     current_->how = drawn.how + ", between timed runs";
     rules_.one_term = drawn.one_term;
     if (drawn.as_drawn) rules_.rule.leaning = false;
     marks_ = drawn.as_drawn;
-    VerifyOther(conversation, arena, slot, reply, whole.expected, drawn.leaves);
-    if (marks_ || drawn.lacks) MakeRoom();
+    try {
+      VerifyOther(conversation, arena, slot, reply, std::move(got), whole.expected, drawn.leaves);
+    } catch (const Verdict& verdict) {
+      // By these nudges rounding decides, by those that it was chosen by it does not: it says nothing.
+      if (!drawn.shed || verdict.verdict != "VERDICT_UNMEASURABLE") throw;
+    }
+    if (marks_ || drawn.shed) MakeRoom();
   });
 }
 

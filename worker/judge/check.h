@@ -47,11 +47,13 @@ class Check {
   // Where a draw comes from. Of kLeaning and kTimed what it shows of rounding is kept for no other, and one that
   // rounding decides passes; of kTimed so does one in many that is off by a little more than it may be (kSeldom).
   enum class Drawn { kForCheck, kLeaning, kTimed };
-  // Takes and compares them; and nobody is condemned by one nudge, or by what is known of rounding from another draw:
+  // Compares them; and nobody is condemned by one nudge, or by what is known of rounding from another draw:
   // what is WRONG by `expected` is judged once more by evaluations of this draw, of `leaves`, in float64 and for
   // several nudges. True, too, where these let it pass.
+  // `got`: taken once, before more is evaluated, while a candidate might go on to write.
   bool VerifyFairly(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                    const Expected& expected, const std::vector<Leaf>& leaves, int trial, Drawn drawn);
+                    const std::vector<at::Tensor>& got, const Expected& expected, const std::vector<Leaf>& leaves,
+                    int trial, Drawn drawn);
 
   void CountTimed(std::size_t outputs) { timed_ += outputs; }  // that are compared, by whatever means
 
@@ -92,6 +94,8 @@ class Check {
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
   void MakeRoom();
   bool LooksForMarks(const std::vector<Leaf>& leaves) const;
+  // Whether draws between timed runs wait without what is expected of them.
+  bool Sheds() const { return problem_.bytes > kLargeBytes; }
   // What is wrong with outputs of these values, which pass, where rounded inputs have left their mark on them
   // (lowered.h); empty where nothing is.
   std::string MarkOfRounding(const std::vector<at::Tensor>& got, const Expected& expected,
@@ -101,7 +105,7 @@ class Check {
            Random* random);
   // VerifyFairly of values that the problem does not give.
   void VerifyOther(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                   const Expected& expected, const std::vector<Leaf>& leaves);
+                   std::vector<at::Tensor> got, const Expected& expected, const std::vector<Leaf>& leaves);
   // Of a crash it says on which values.
   Reply RunThere(Conversation* conversation, std::size_t index);
 

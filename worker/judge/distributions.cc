@@ -254,8 +254,12 @@ bool KeepsMeaning(const at::Tensor& value) {
   return MeansMore(value.narrow(0, 0, kRows)) && MeansMore(value);
 }
 
+bool SquareEnds(const at::Tensor& value) {
+  return value.dim() >= 2 && value.size(-1) >= 2 && value.size(-1) == value.size(-2);
+}
+
 Symmetry SymmetryOf(const at::Tensor& value) {
-  if (value.dim() < 2 || value.size(-1) < 2 || value.size(-1) != value.size(-2)) return Symmetry::kNone;
+  if (!SquareEnds(value)) return Symmetry::kNone;
   const auto is = [](Symmetry kind, const at::Tensor& of) {
     const at::Tensor turned = of.transpose(-1, -2);
     return True(of.eq(kind == Symmetry::kSkew        ? turned.neg()
@@ -550,8 +554,8 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
     Leaf& leaf = nudged[i];
     if (leaf.scalar || !Fractions(leaf.tensor) || (i < still.size() && still[i])) continue;
     const at::Generator generator = MakeGenerator(leaf.tensor.device(), random->Next() >> 1);
-    at::Tensor moved = leaf.tensor.to(leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble, /*non_blocking=*/false,
-                                      /*copy=*/true);
+    const at::ScalarType wide = leaf.tensor.is_complex() ? at::kComplexDouble : at::kDouble;
+    const at::Tensor moved = leaf.tensor.to(wide, /*non_blocking=*/false, /*copy=*/true);
     // In blocks: large inputs leave no room for as much again.
     const at::Tensor flat = InMemoryOrder(moved);
     for (std::int64_t begin = 0; begin < flat.numel(); begin += kBlock) {
@@ -560,7 +564,8 @@ std::vector<Leaf> Nudge(const std::vector<Leaf>& leaves, double size, Random* ra
       block.mul_(up.to(at::kDouble).mul_(2 * size).add_(1 - size));
     }
     // What is symmetric is assumed to be so by honest programs too.
-    leaf.tensor = WithStrides(Mirrored(leaf.tensor.to(Wider(leaf.tensor.scalar_type())), moved), leaf.tensor.strides());
+    const at::Tensor given = SquareEnds(leaf.tensor) ? leaf.tensor.to(Wider(leaf.tensor.scalar_type())) : leaf.tensor;
+    leaf.tensor = WithStrides(Mirrored(given, moved), leaf.tensor.strides());
   }
   return nudged;
 }

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "worker/judge/conversation.h"
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/opponent.h"
+#include "worker/judge/problem_error.h"
 #include "worker/judge/random.h"
 #include "worker/judge/run_size.h"
 #include "worker/judge/set.h"
@@ -131,11 +131,11 @@ class Evaluator {
         result["reason"] = "the judge and the candidate do not fit on this device together: " + verdict.reason;
       }
     } catch (const std::exception& error) {
-      // The problem fitted when it was loaded. When the judge now finds the device full, though it is the reference that
-      // finds it so, the candidate has filled it, or both together are too much for this device though the candidate has
-      // no more than it may.
+      // The problem fitted when it was loaded. When the judge now finds the device full, though it be the reference
+      // that finds it so, the candidate has filled it, or both together are too much for this device though the
+      // candidate has no more than it may.
       const bool candidates = conversation_.stage() != "load" && conversation_.stage() != "open";
-      if (!ops_.cuda() || !candidates || !TellsOfMemory(error)) throw;
+      if (!ops_.cuda() || !candidates || !TellsOfDeviceMemory(error)) throw;
       const auto total = ops_.Info()["memory_bytes"].get<double>();
       const auto left = static_cast<double>(ops_.free_bytes());
       const bool filled = memory_ == nullptr || memory_->Filled();

@@ -1,9 +1,9 @@
 #include "worker/judge/opponent.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
+#include "worker/judge/problem_error.h"
 #include "worker/judge/run_size.h"
 
 namespace grove::judge {
@@ -59,10 +59,8 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
     conversation_.HoldBetweenRuns(true);
   } catch (const Verdict& verdict) {
     Failed(verdict);
-  } catch (const ProblemError&) {
-    throw;
-  } catch (const std::exception& error) {
-    if (!ops_.cuda() || std::strstr(error.what(), "out of memory") == nullptr) throw;
+  } catch (const std::exception& error) {  // of the reference, too, beside what the rival holds
+    if (!ops_.cuda() || !TellsOfDeviceMemory(error)) throw;
     Failed({"VERDICT_LIMIT_EXCEEDED",
             "it left no device memory for checking its outputs",
             {{"stage", conversation_.stage()}, {"limit", "device_memory_bytes"}}});

@@ -8,6 +8,7 @@
 #include <exception>
 #include <iterator>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "worker/judge/by_keys.h"
@@ -17,7 +18,6 @@
 #include "worker/judge/conversions.h"
 #include "worker/judge/findings.h"
 #include "worker/judge/fixed_inputs.h"
-#include "worker/judge/problem_error.h"
 #include "worker/judge/one_term.h"
 #include "worker/judge/other_integers.h"
 #include "worker/judge/rare_values.h"
@@ -247,17 +247,20 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
 
 void OtherDraws::Shed(OtherDraw* drawn) {
   Expected& expected = drawn->expected;
-  drawn->lacks = {!expected.high.empty(), !expected.nudged.empty()};
-  for (auto* tensors : {&expected.plain, &expected.high, &expected.nudged, &expected.wide}) tensors->clear();
+  drawn->shed = {!expected.high.empty(), !expected.nudged.empty()};
+  for (at::Tensor& plain : expected.plain) plain = at::empty({}, plain.options()).expand(plain.sizes());
+  for (auto* tensors : {&expected.high, &expected.nudged, &expected.wide}) tensors->clear();
   expected.turned.clear();
   expected.jumps.clear();
 }
 
-bool OtherDraws::Regain(OtherDraw* drawn) try {
-  if (!drawn->lacks) return true;
-  const OtherDraw::Lacks lacks = *drawn->lacks;
-  Expected again = expecting_.Compute(drawn->leaves, lacks.high, lacks.nudged);
-  if (again.high.empty() == lacks.high || again.nudged.empty() == lacks.nudged) return false;
+void OtherDraws::Regain(OtherDraw* drawn) {
+  if (!drawn->shed) return;
+  const OtherDraw::Shed had = *std::exchange(drawn->shed, std::nullopt);
+  Expected again = expecting_.Compute(drawn->leaves, had.high, had.nudged);
+  if (again.high.empty() != !had.high || again.nudged.empty() != !had.nudged) {
+    throw std::runtime_error("out of memory for an evaluation in float64 between timed runs");
+  }
   Expected& expected = drawn->expected;
   expected.plain = std::move(again.plain);
   expected.high = std::move(again.high);
@@ -265,11 +268,6 @@ bool OtherDraws::Regain(OtherDraw* drawn) try {
   expected.wide = std::move(again.wide);
   expected.turned = std::move(again.turned);
   expected.jumps = std::move(again.jumps);
-  drawn->lacks.reset();
-  return true;
-} catch (const std::exception& error) {
-  if (!TellsOfMemory(error)) throw;
-  return false;
 }
 
 // Of the draws beyond the check those that show lower precision there must be.

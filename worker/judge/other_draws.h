@@ -41,11 +41,11 @@ struct OtherDraw {
   std::string how, skipped;         // skipped: why it is of no use
   std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
   bool as_drawn = false;            // the problem's own values as they are (kAsDrawn)
-  // What was computed of it was let go of (OtherDraws::Shed), and this in float64.
-  struct Lacks {
+  // Set where Shed let go of what is expected: which outputs there were of it.
+  struct Shed {
     bool high, nudged;
   };
-  std::optional<Lacks> lacks = {};
+  std::optional<Shed> shed = {};
 };
 
 class OtherDraws {
@@ -67,10 +67,11 @@ class OtherDraws {
   std::string Idle(Distribution distribution) const;
   bool Idle(Distribution distribution, int form) const;
 
-  // Lets go of the outputs that are expected of a draw: several times as large as its inputs, for which there is no room
-  // where many wait. Regain computes them again; false where there was no memory for all of them.
+  // Lets go of the outputs that are expected of a draw, but for their sizes and types: several times as large as its
+  // inputs, for which there is no room where many wait. Regain computes them again, or throws: on values for which
+  // there is no memory any more nobody is right.
   static void Shed(OtherDraw* drawn);
-  bool Regain(OtherDraw* drawn);
+  void Regain(OtherDraw* drawn);
 
   // These values, of shape set 0, were of use, and may be drawn again.
   void Keep(Distribution distribution, int form);

@@ -96,8 +96,10 @@ bool Outputs::VerifyOne(CandidateSide* side, std::size_t set, const std::vector<
   } else {
     wanted.plain = expected;
   }
-  const bool excused = check_.VerifyFairly(side->conversation(), &side->arena(), &side->arena().at(set), side->reply(),
-                                           wanted, values_.leaves(set), check_.trials() + 1, Check::Drawn::kTimed);
+  Slot& slot = side->arena().at(set);
+  const bool excused =
+      check_.VerifyFairly(side->conversation(), &side->arena(), &slot, side->reply(), check_.Take(slot, wanted), wanted,
+                          values_.leaves(set), check_.trials() + 1, Check::Drawn::kTimed);
   if (whole) whole_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return excused;
 }

@@ -27,8 +27,9 @@ constexpr double kShortCuda = 10e-6;
 constexpr double kShortCpu = 1e-6;
 // From here the output is more rounding than signal.
 constexpr double kNoisy = 0.1;
-// What an evaluation holds, in sizes of the problem: its data once shared, inputs pristine twice, outputs expected, copied
-// out and in the candidate's own memory, and what is made on the way; in float64 twice as large, three times over.
+// What an evaluation holds, in sizes of the problem: its data once shared, inputs pristine twice, outputs expected,
+// copied out and in the candidate's own memory, and what is made on the way; in float64 twice as large, three times
+// over.
 constexpr double kSizesNeeded = 5;
 constexpr double kSizesForDouble = 8;
 

@@ -27,4 +27,13 @@ inline bool TellsOfMemory(const std::exception& error) {
   return false;
 }
 
+// Whether an error says that the device has no memory left. Want of the host's is another matter.
+inline bool TellsOfDeviceMemory(const std::exception& error) {
+  const std::string text = error.what();
+  for (const char* words : {"out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace grove::judge

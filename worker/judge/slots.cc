@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "worker/judge/compare.h"
@@ -288,6 +289,7 @@ bool Arena::GuardsIntact(SharedBlock* block, const Layout& layout, const Spoiled
 
 bool Arena::InputsIntact(Slot* slot) {
   if (slot->in.places.empty()) return true;
+  if (slot->leaves.empty()) throw std::logic_error("inputs are looked at of which nothing is known");
   const std::size_t first = slot->in.places[0].offset;
   Spoiled spoiled = SpoiledOf(*slot);
   std::size_t next = 0;

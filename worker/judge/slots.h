@@ -47,7 +47,7 @@ struct Slot {
   Layout in, out;                                // offsets from the start of the blocks
   std::shared_ptr<SharedBlock> inputs, outputs;  // of this slot alone, or of many
   std::size_t shape_set = 0;
-  std::vector<Leaf> leaves;  // pristine: what the inputs must still hold after a run
+  std::vector<Leaf> leaves;  // pristine: what the inputs must still hold after a run; none before Fill and after Forget
   // Throws ProblemError unless the reference's outputs are of the shapes and types that this slot has room for.
   void MustFit(const std::vector<at::Tensor>& expected) const;
   bool spoiled = false;         // the inputs were spoiled after the run

@@ -95,7 +95,7 @@ double Timing::RunUntimed() {
 }
 
 void Timing::RunElsewhere() {
-  const OtherDraw drawn = std::move(elsewhere_.back());
+  OtherDraw drawn = std::move(elsewhere_.back());
   elsewhere_.pop_back();
   been_elsewhere_ = true;
   std::size_t most = runs_.calls, least = runs_.calls;
@@ -114,6 +114,7 @@ void Timing::RunElsewhere() {
     const Leaf& leaf = values_.leaves(set)[i];
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
+  drawn.leaves = values_.leaves(set);
   candidate_.Keep({set});
   timed_.CandidateUncounted(some(runs_.calls));
   check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),
@@ -127,6 +128,12 @@ void Timing::RunElsewhere() {
       entry.rival_check->VerifyAgain(rival.conversation(), &rival.arena(), &rival.arena().at(set), rival.reply(),
                                      drawn);
     });
+  }
+  if (!drawn.shed) return;
+  // Torch has given back what it had cached: no timed run is to begin by asking for it.
+  for (Series& entry : series_) {
+    if (entry.reference == nullptr || !entry.unavailable.empty()) continue;
+    entry.Guarded([&] { timed_.Other(entry.side(), /*rival=*/false, some(entry.calls)); });
   }
 }
 
