@@ -1515,7 +1515,7 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
     def test_the_memory_of_the_largest_shapes_counts(self):
         toml = self.TOML.replace("[3, 17]", "[12, 1048576]")  # 96 MiB with its output
         def found(text):
-            return self.findings(text, "PROBLEM_FORMAT_NATIVE", extra=("--memory-bytes", str(700 << 20))).get("memory")
+            return self.findings(text, "PROBLEM_FORMAT_NATIVE", extra=("--memory-bytes", str(600 << 20))).get("memory")
         assert found(self.TOML) is None
         told = found(toml.replace("held_out", "shapes"))
         assert told and told["serious"] and "96 MiB; an evaluation needs 5 times that" in told["what"], told
