@@ -45,6 +45,8 @@ void EngineImpl::AddKernelWork(Job& job, int kernel) {
   work.attempts_base = std::max(lease.attempt_base, record.finished_attempt);
   work.last_worker = lease.worker;
   work.reasons = lease.reasons;
+  // Whether another kernel would lead, and is to be measured again in turn, hangs on the second measurement.
+  work.front = record.finished_seq != 0;
   if (lease.leased) {
     scheduler_.AddLeased(std::move(work), lease.worker, now_);
   } else {

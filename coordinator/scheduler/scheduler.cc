@@ -93,6 +93,7 @@ void Scheduler::Erase(const std::string& work) {
 bool Scheduler::Add(Work work, absl::Duration now) {
   auto [it, inserted] = works_.try_emplace(work.id);
   if (!inserted) return false;
+  it->second.front = work.front;
   it->second.work = std::move(work);
   it->second.not_before = now;
   Enqueue(it->second, now);

@@ -7,8 +7,9 @@
 // work and the work has not ended; so a worker that was silent for too long, but is back before anybody else got the
 // work, keeps it ("taken up again"), and any older token is stale for ever.
 //
-// Fairness. Round robin over jobs, first come first served inside a job. Work whose worker was lost goes to the front;
-// work that a worker could not run goes to the back, because it may be the work that breaks the machine.
+// Fairness. Round robin over jobs, first come first served inside a job. Work that what comes after it hangs on, and
+// work whose worker was lost, goes to the front; work that a worker could not run goes to the back, because it may be
+// the work that breaks the machine.
 //
 // Failures. Work whose lease is lost (expired, worker came back without it, infrastructure failure) is queued again,
 // away from the workers that lost it while another one fits, after a pause that doubles; a worker that reports
@@ -51,6 +52,7 @@ struct Work {
   int attempts_base = 0;  // of these, before the job was resumed: they do not count against max_attempts
   std::string last_worker;
   std::vector<std::string> reasons;  // why earlier leases were lost
+  bool front = false;                // before what the job has waiting already
 };
 
 struct Grant {

@@ -241,6 +241,23 @@ TEST_CASE("No kernel leads by less than the resolution", "[lead]") {
   CHECK(again_asked == 1);
 }
 
+TEST_CASE("A second measurement comes before kernels that wait for their first", "[lead]") {
+  Harness h;
+  Worker worker(h, "w1", 1);
+  worker.Connect();
+  const std::string id = h.Submit(OneRound("a"))->job().id();
+  std::vector<std::string> order;
+  while (Serve(h, worker, id, [&](int kernel, bool again) {
+    // All are written, and those that wait are queued, before the first has its result.
+    const absl::Time deadline = absl::Now() + absl::Minutes(1);
+    while (!h.Kernel(id + "/k3").ok() && absl::Now() < deadline) std::this_thread::yield();
+    order.push_back(absl::StrCat("k", kernel, again ? " again" : ""));
+    return Correct(kernel == 1 ? 2.0 : 1.5);
+  })) {
+  }
+  CHECK(order == std::vector<std::string>{"k1", "k1 again", "k2", "k3"});
+}
+
 v1::SubmitJobRequest Calibrate(const std::string& key, const std::string& worker) {
   v1::SubmitJobRequest request;
   request.set_idempotency_key(KeyOf(key));

@@ -64,6 +64,16 @@ TEST_CASE("Slots go round the jobs and each job is served in order", "[scheduler
   CHECK(Works(scheduler.Match(kT0)) == std::vector<std::string>{"c/k2", "a/k3"});
 }
 
+TEST_CASE("What other work hangs on goes before what its job has waiting, and before no other job", "[scheduler]") {
+  Scheduler scheduler{Options()};
+  for (const char* id : {"a/k1", "a/k2", "b/k1", "b/k2"}) scheduler.Add(Item(id), kT0);
+  Work urgent = Item("b/k0");
+  urgent.front = true;
+  scheduler.Add(urgent, kT0);
+  scheduler.Connect(1, Hello("w", 5), kT0);
+  CHECK(Works(scheduler.Match(kT0)) == std::vector<std::string>{"a/k1", "b/k0", "a/k2", "b/k1", "b/k2"});
+}
+
 TEST_CASE("Work goes to a worker whose device fits", "[scheduler]") {
   Scheduler scheduler{Options()};
   scheduler.Add(Item("a/k1", v1::DEVICE_KIND_CUDA), kT0);
