@@ -140,7 +140,7 @@ void AddKey(CLI::App* app, std::string* key) {
 }
 
 void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
-  app->add_option("--device", flags->device, "Device to run on: auto, cpu, cuda")->type_name("DEVICE");
+  app->add_option("--device", flags->device, "Device to run on: auto, cpu, cuda, cuda:N")->type_name("DEVICE");
   Bound(app->add_option("--trials", flags->trials, "Input draws of the check (default 5)"), 1, 1000);
   app->add_option("--tolerance", flags->tolerance,
                   "scaled (default, unless the problem has its own), or ATOL,RTOL as KernelBench has them")
@@ -404,7 +404,7 @@ class Parser {
                                 "worker until something changes\n"
                                 "  grove --coordinator farm:7433 calibrate --worker box-2 --runs 100",
                                 [this](const Context& context) { return RunCalibrate(context, values_.calibrate); });
-    command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda")->type_name("DEVICE");
+    command->add_option("--device", c.device, "Device to calibrate: auto, cpu, cuda, cuda:N")->type_name("DEVICE");
     command->add_option("--worker", c.worker, "Worker to calibrate, by id or name (default: any that is free)")
         ->type_name("WORKER");
     Bound(command->add_option("--runs", c.runs, "Runs of kernels against themselves (default 40)"), 1, 1000);
@@ -505,7 +505,7 @@ class Parser {
                               "  grove problem check matmul.toml --device cuda --json",
                               [this](const Context& context) { return RunProblemCheck(context, values_.problem); });
     check->add_option("PROBLEM", p.problem, "KernelBench .py file, or native .toml")->required()->type_name("");
-    check->add_option("--device", p.device, "Device to check it on: auto, cpu, cuda")->type_name("DEVICE");
+    check->add_option("--device", p.device, "Device to check it on: auto, cpu, cuda, cuda:N")->type_name("DEVICE");
     check->add_flag("--detach", p.detach, "Submit, print the job's id and return");
     AddKey(check, &p.key);
   }
@@ -529,7 +529,7 @@ class Parser {
                                 "  grove audit --case C01 --case H01 --json\n"
                                 "  grove audit --list",
                                 [this](const Context& context) { return RunAudit(context, values_.audit); });
-    command->add_option("--device", a.device, "Device to run on: auto, cpu, cuda")->type_name("DEVICE");
+    command->add_option("--device", a.device, "Device to run on: auto, cpu, cuda, cuda:N")->type_name("DEVICE");
     command->add_option("--case", a.ids, "Only this case, repeatable")->type_name("ID")->take_all()->expected(1);
     command->add_option("--class", a.classes, "Only this class of cases, repeatable")
         ->type_name("CLASS")
