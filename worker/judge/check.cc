@@ -147,7 +147,11 @@ bool Check::Verify(const Conversation& conversation, Arena* arena, Slot* slot, s
         failure = words_.Explain(i, got.size(), got[i], expected.plain[i], compared, trial, secret);
     }
   }
-  if (failure.empty() && !undecided.empty()) throw Verdict{"VERDICT_UNMEASURABLE", undecided, {}};
+  if (failure.empty() && !undecided.empty()) {
+    Verdict verdict{"VERDICT_UNMEASURABLE", undecided, {}};
+    verdict.undecided = true;
+    throw verdict;
+  }
   if (failure.empty() && marks_) {
     failure = MarkOfRounding(got, expected, leaves, secret);
     if (!failure.empty()) findings_.figures.also_scaled = false;
@@ -202,7 +206,7 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
   const std::vector<json> outputs = findings_.outputs;
   // Where terms cancel nearly all, one draw in many says nothing; others have.
   const auto says_nothing = [&](const Verdict& verdict) {
-    if (verdict.verdict != "VERDICT_UNMEASURABLE" || findings_.passed == 0) return false;
+    if (!verdict.undecided || findings_.passed == 0) return false;
     ++findings_.passed;
     ++current_->passed;
     jumps_.assign(jumps_.size(), {});
@@ -462,15 +466,18 @@ Reply Check::RunThere(Conversation* conversation, std::size_t index) {
   }
 }
 
-double Check::AgainSeconds() const {
+double Check::AgainSeconds() const { return DrawingSeconds() + (Sheds() ? EvaluatingSeconds() : 0); }
+
+double Check::DrawingSeconds() const { return problem_.draw_seconds + EvaluatingSeconds(); }
+
+double Check::EvaluatingSeconds() const {
   constexpr double kEager = 2, kDouble = 6;  // evaluations for a draw, about
-  const double evaluating = kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
-  return problem_.draw_seconds + (Sheds() ? 2 : 1) * evaluating;
+  return kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
 }
 
 std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
   constexpr double kMostOfWall = 0.015;  // where one takes longer at best, there is none
-  if (AgainSeconds() > kMostOfWall * settings_.run_wall) return std::nullopt;
+  if (DrawingSeconds() > kMostOfWall * settings_.run_wall) return std::nullopt;
   while (const auto kept = others_.TakeKept()) {
     const auto [distribution, form] = *kept;
     const double seconds = problem_.double_seconds;
@@ -505,9 +512,11 @@ void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* sl
       VerifyOther(conversation, arena, slot, reply, std::move(got), whole.expected, drawn.leaves);
     } catch (const Verdict& verdict) {
       // By these nudges rounding decides, by those that it was chosen by it does not: it says nothing.
-      if (!drawn.shed || verdict.verdict != "VERDICT_UNMEASURABLE") throw;
+      if (!drawn.shed || !verdict.undecided) throw;
+      ++findings_.passed;
+      ++current_->passed;
     }
-    if (marks_ || drawn.shed) MakeRoom();
+    MakeRoom();
   });
 }
 

@@ -94,6 +94,9 @@ class Check {
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
   void MakeRoom();
   bool LooksForMarks(const std::vector<Leaf>& leaves) const;
+  // What a draw takes with its evaluations, and these alone: by what they took before there was a candidate.
+  double DrawingSeconds() const;
+  double EvaluatingSeconds() const;
   // Whether draws between timed runs wait without what is expected of them.
   bool Sheds() const { return problem_.bytes > kLargeBytes; }
   // What is wrong with outputs of these values, which pass, where rounded inputs have left their mark on them

@@ -14,6 +14,7 @@
 #include "worker/judge/check.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversation.h"
+#include "worker/judge/findings.h"
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/opponent.h"
 #include "worker/judge/problem_error.h"
@@ -79,6 +80,7 @@ class Evaluator {
           rivals.push_back({"BASELINE_RIVAL", &opponent_->side(), &opponent_->check(),
                             [this](const Verdict& verdict) { opponent_->Failed(verdict); }});
         }
+        if (memory_ != nullptr) memory_->LeaveOut(opponent_->held());
         result["rival"] = opponent_->Report();
         StageDone("rival");
       }
@@ -147,7 +149,7 @@ class Evaluator {
                          {"limit", "device_memory_bytes"},
                          {"limit_set", memory_ != nullptr && memory_->limit() > 0 ? memory_->limit() : total},
                          {"limit_reached", memory_ != nullptr ? memory_->Held() : total - left},
-                         {"message", Bounded(error.what(), 500)}};
+                         {"message", HoldsOut() ? kHidden : Bounded(error.what(), 500)}};
     }
     outcome.candidate_quiet = conversation_.quiet();
     outcome.rival_quiet = opponent_ != nullptr && opponent_->quiet();
@@ -160,6 +162,14 @@ class Evaluator {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     stages_.push_back({{"stage", stage}, {"seconds", seconds}});
     begin_ = Clock::now();
+  }
+
+  // Whether there are shapes that nobody is to hear of; how much could not be allocated says something of them.
+  bool HoldsOut() const {
+    for (std::size_t set = 0; set < reference_.ShapeSets(); ++set) {
+      if (reference_.HeldOut(set)) return true;
+    }
+    return false;
   }
 
   // Whether the candidate broke down for want of memory that it was allowed and the judge had. What it says may be
@@ -368,10 +378,18 @@ EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel
   problem.reference->KeepStrides(settings.python_candidate && (!rival.has_value() || settings.rival_python));
   // What could not be evaluated in double beside this candidate may be beside the next one.
   const Set<double> double_seconds(&problem.double_seconds, problem.double_seconds);
-  EvaluationOutcome outcome = Evaluator(problem, ops, std::move(candidate), std::move(rival), settings, progress).Run();
-  // Another problem's judge may need the memory next.
-  if (problem.bytes > kLargeBytes) ops.ReleaseCache();
-  return outcome;
+  // Another problem's judge may need the memory next, however this ends.
+  struct Released {
+    const LoadedProblem& problem;
+    DeviceOps& ops;
+    ~Released() {
+      try {
+        if (problem.bytes > kLargeBytes) ops.ReleaseCache();
+      } catch (const std::exception&) {  // the device is lost; whoever asks it next says so
+      }
+    }
+  } const released{problem, ops};
+  return Evaluator(problem, ops, std::move(candidate), std::move(rival), settings, progress).Run();
 }
 
 }  // namespace grove::judge

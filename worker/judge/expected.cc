@@ -81,7 +81,9 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         if (!expected.nudged.empty()) NudgeMore(leaves, kFew, &expected);
       }
     } catch (const std::exception&) {
-      expected.high.clear();
+      Expected as_written;
+      as_written.plain = std::move(expected.plain);
+      expected = std::move(as_written);
       problem_.double_seconds = -1;
     }
   }

@@ -49,6 +49,8 @@ class MemoryWatch {
                       MiBText(limit_),
                   {{"stage", stage}, {"limit", "device_memory_bytes"}, {"limit_set", limit_}, {"limit_reached", held}}};
   }
+  // What others hold beside the candidate from now on is none of its own.
+  void LeaveOut(double bytes) { before_ += static_cast<std::int64_t>(bytes); }
   double Held() const { return static_cast<double>(ops_.others_bytes() - before_); }
   double limit() const { return limit_; }
   // Whether the candidate, by what it holds, is the reason that the device is full. Where nothing is watched: it is.

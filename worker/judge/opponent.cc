@@ -1,8 +1,10 @@
 #include "worker/judge/opponent.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "worker/judge/memory_watch.h"
 #include "worker/judge/problem_error.h"
 #include "worker/judge/run_size.h"
 
@@ -31,6 +33,7 @@ Opponent::Opponent(LoadedProblem& problem, DeviceOps& ops, wire::Channel channel
       arena_(ops, random) {}
 
 bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) {
+  const MemoryWatch watch(ops_, ops_.cuda() ? settings_.device_memory : 0);
   try {
     progress_("check", "the rival");
     conversation_.Hello();
@@ -61,10 +64,14 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
     Failed(verdict);
   } catch (const std::exception& error) {  // of the reference, too, beside what the rival holds
     if (!ops_.cuda() || !TellsOfDeviceMemory(error)) throw;
-    Failed({"VERDICT_LIMIT_EXCEEDED",
-            "it left no device memory for checking its outputs",
+    const bool filled = conversation_.stage() != "open" && watch.Filled();
+    Failed({filled ? "VERDICT_LIMIT_EXCEEDED" : "VERDICT_UNMEASURABLE",
+            filled ? "it left no device memory for checking its outputs"
+                   : "the judge, the candidate and it do not fit on this device together",
             {{"stage", conversation_.stage()}, {"limit", "device_memory_bytes"}}});
   }
+  if (failed_) problem_.reference->SelectShapeSet(0);
+  if (watch.limit() > 0) held_ = std::max(watch.Held(), 0.0);
   return !failed_;
 }
 

@@ -29,10 +29,13 @@ class Opponent {
   // Its slots, as the candidate's arena has them.
   Arena& arena() { return arena_; }
 
-  // Opens and checks it. False when it may not be timed.
+  // Opens and checks it, while the candidate stands still. False when it may not be timed.
   bool Prepare(Values& values, std::size_t timed_slots, bool high_fits);
   CandidateSide& side() { return *side_; }
   Check& check() { return *check_; }
+
+  // Bytes of device memory that it has taken by the end of Prepare, in which nobody else takes any.
+  double held() const { return held_; }
 
   // It failed, here or while it was timed.
   void Failed(const Verdict& verdict);
@@ -56,6 +59,7 @@ class Opponent {
   std::unique_ptr<Check> check_;
   std::unique_ptr<CandidateSide> side_;
   bool failed_ = false, gone_ = false;
+  double held_ = 0;
   Verdict verdict_;
 };
 

@@ -8,7 +8,6 @@
 #include <exception>
 #include <iterator>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "worker/judge/by_keys.h"
@@ -20,6 +19,7 @@
 #include "worker/judge/fixed_inputs.h"
 #include "worker/judge/one_term.h"
 #include "worker/judge/other_integers.h"
+#include "worker/judge/problem_error.h"
 #include "worker/judge/rare_values.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/verdict.h"
@@ -61,6 +61,13 @@ void LeaveOutNaN(Expected* expected) {
   for (std::size_t i = 0; i < left_out.size(); ++i) left_out[i] = left_out[i] || !AllFinite({expected->plain[i]});
   if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) return;
   expected->left_out = std::move(left_out);
+}
+
+Verdict NoRoom() {
+  return {
+      "VERDICT_UNMEASURABLE",
+      "outputs between timed runs cannot be checked: there is no memory any more for what the reference gives there",
+      {}};
 }
 
 // The device is lost, and nothing that it says is of the problem.
@@ -247,7 +254,8 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set,
 
 void OtherDraws::Shed(OtherDraw* drawn) {
   Expected& expected = drawn->expected;
-  drawn->shed = {!expected.high.empty(), !expected.nudged.empty()};
+  drawn->shed = {!expected.high.empty(), !expected.nudged.empty(), !expected.wide.empty(), !expected.turned.empty(),
+                 !expected.jumps.empty()};
   for (at::Tensor& plain : expected.plain) plain = at::empty({}, plain.options()).expand(plain.sizes());
   for (auto* tensors : {&expected.high, &expected.nudged, &expected.wide}) tensors->clear();
   expected.turned.clear();
@@ -257,9 +265,17 @@ void OtherDraws::Shed(OtherDraw* drawn) {
 void OtherDraws::Regain(OtherDraw* drawn) {
   if (!drawn->shed) return;
   const OtherDraw::Shed had = *std::exchange(drawn->shed, std::nullopt);
-  Expected again = expecting_.Compute(drawn->leaves, had.high, had.nudged);
-  if (again.high.empty() != !had.high || again.nudged.empty() != !had.nudged) {
-    throw std::runtime_error("out of memory for an evaluation in float64 between timed runs");
+  Expected again;
+  try {
+    again = expecting_.Compute(drawn->leaves, had.high, had.nudged);
+  } catch (const std::exception& error) {
+    if (!TellsOfMemory(error)) throw;
+    throw NoRoom();
+  }
+  // (What is missing there was no memory for.)
+  if ((had.high && again.high.empty()) || (had.nudged && again.nudged.empty()) || (had.wide && again.wide.empty()) ||
+      (had.turned && again.turned.empty()) || (had.jumps && again.jumps.empty())) {
+    throw NoRoom();
   }
   Expected& expected = drawn->expected;
   expected.plain = std::move(again.plain);

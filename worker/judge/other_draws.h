@@ -41,9 +41,9 @@ struct OtherDraw {
   std::string how, skipped;         // skipped: why it is of no use
   std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
   bool as_drawn = false;            // the problem's own values as they are (kAsDrawn)
-  // Set where Shed let go of what is expected: which outputs there were of it.
+  // Set where Shed let go of what is expected: what there was of it.
   struct Shed {
-    bool high, nudged;
+    bool high, nudged, wide, turned, jumps;
   };
   std::optional<Shed> shed = {};
 };
@@ -68,8 +68,8 @@ class OtherDraws {
   bool Idle(Distribution distribution, int form) const;
 
   // Lets go of the outputs that are expected of a draw, but for their sizes and types: several times as large as its
-  // inputs, for which there is no room where many wait. Regain computes them again, or throws: on values for which
-  // there is no memory any more nobody is right.
+  // inputs, for which there is no room where many wait. Regain computes them again, or throws the Verdict
+  // UNMEASURABLE: on values for which there is no memory any more nobody is right.
   static void Shed(OtherDraw* drawn);
   void Regain(OtherDraw* drawn);
 

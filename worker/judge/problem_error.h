@@ -1,7 +1,9 @@
 // What is wrong with a problem, and whether what went wrong was for want of memory.
 #pragma once
 
+#include <algorithm>
 #include <exception>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,24 +18,21 @@ class __attribute__((visibility("default"))) ProblemError : public std::runtime_
   std::string detail;
 };
 
-// Whether an error says that there was no memory, in the words of torch, of the driver, of a library or of Python.
-inline bool TellsOfMemory(const std::exception& error) {
+inline bool Tells(const std::exception& error, std::initializer_list<const char*> of) {
   std::string text = error.what();
   if (const auto* problem = dynamic_cast<const ProblemError*>(&error)) text += "\n" + problem->detail;
-  for (const char* words : {"out of memory", "not enough memory", "allocate memory", "bad_alloc", "MemoryError",
-                            "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"}) {
-    if (text.find(words) != std::string::npos) return true;
-  }
-  return false;
+  return std::any_of(of.begin(), of.end(), [&](const char* words) { return text.find(words) != std::string::npos; });
 }
 
 // Whether an error says that the device has no memory left. Want of the host's is another matter.
 inline bool TellsOfDeviceMemory(const std::exception& error) {
-  const std::string text = error.what();
-  for (const char* words : {"out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"}) {
-    if (text.find(words) != std::string::npos) return true;
-  }
-  return false;
+  return Tells(error, {"out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"});
+}
+
+// Whether an error says that there was no memory, in the words of torch, of the driver, of a library or of Python.
+inline bool TellsOfMemory(const std::exception& error) {
+  return TellsOfDeviceMemory(error) ||
+         Tells(error, {"not enough memory", "allocate memory", "bad_alloc", "MemoryError"});
 }
 
 }  // namespace grove::judge

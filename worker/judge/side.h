@@ -84,6 +84,11 @@ class ReferenceSide : public Side {
   // The outputs of its last run are given back within the next, as a script does that keeps them until then. Without:
   // on nobody's clock.
   void ForgetWithin() { forgets_within_ = true; }
+  // Gives back what it holds of its last runs.
+  void Forget() {
+    calls_.clear();
+    former_.clear();
+  }
 
   // Of the last run; empty when this set was not in it.
   std::vector<at::Tensor> Outputs(std::size_t set);

@@ -100,9 +100,9 @@ void Timing::RunElsewhere() {
   been_elsewhere_ = true;
   std::size_t most = runs_.calls, least = runs_.calls;
   for (const Series& entry : series_) {
-    if (entry.rival == nullptr) continue;
+    if (entry.rival == nullptr && !drawn.shed) continue;
     most = std::max(most, entry.calls);
-    least = std::min(least, entry.calls);
+    if (entry.rival != nullptr) least = std::min(least, entry.calls);
   }
   const Sets sets = timed_.Pick(most);
   const auto some = [&sets](std::size_t count) {
@@ -115,6 +115,11 @@ void Timing::RunElsewhere() {
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
   drawn.leaves = values_.leaves(set);
+  if (drawn.shed) {  // what the references returned last is in the way
+    for (Series& entry : series_) {
+      if (entry.reference != nullptr) entry.reference->Forget();
+    }
+  }
   candidate_.Keep({set});
   timed_.CandidateUncounted(some(runs_.calls));
   check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),

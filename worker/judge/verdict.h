@@ -9,11 +9,12 @@ namespace grove::judge {
 inline constexpr std::size_t kMaxText = 8192;  // of a text that a candidate wrote
 
 struct Verdict {
-  std::string verdict;   // "VERDICT_WRONG"
-  std::string reason;    // one line
-  nlohmann::json fault;  // FaultReport, or null
-  bool gone = false;     // the candidate's process has ended
-  bool memory = false;   // it said that it had none left
+  std::string verdict;     // "VERDICT_WRONG"
+  std::string reason;      // one line
+  nlohmann::json fault;    // FaultReport, or null
+  bool gone = false;       // the candidate's process has ended
+  bool memory = false;     // it said that it had none left
+  bool undecided = false;  // rounding decides on these values, so that they say nothing of the candidate
 };
 
 std::string Bounded(std::string text, std::size_t limit = kMaxText);
