@@ -38,6 +38,20 @@ TEST_CASE("A candidate holds what others hold more than before it had anything",
   }
 }
 
+TEST_CASE("What another has taken beside the candidate does not count against it", "[memory_watch]") {
+  FakeDevice device;
+  MemoryWatch watch(device, 10.0 * kGiB);
+  device.others += 8 * kGiB;  // its own
+  device.others += 7 * kGiB;  // another's
+  watch.LeaveOut(7.0 * kGiB);
+  CHECK(watch.Held() == 8.0 * kGiB);
+  CHECK_FALSE(watch.Filled());
+  CHECK_NOTHROW(watch.Look("time"));
+  device.others += 5 * kGiB;
+  CHECK(watch.Filled());
+  CHECK_THROWS_AS(watch.Look("time"), Verdict);
+}
+
 TEST_CASE("Where nothing is watched, a full device is the candidate's doing, and it may hold anything",
           "[memory_watch]") {
   FakeDevice device;
@@ -57,6 +71,11 @@ TEST_CASE("Want of memory is known by the words of whoever had none", "[memory_w
   CHECK(TellsOfMemory(ProblemError("p.py: forward failed", "MemoryError: Unable to allocate 8.00 GiB")));
   CHECK(TellsOfMemory(std::runtime_error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")));
   CHECK(!TellsOfMemory(ProblemError("p.py: forward failed", "an illegal memory access was encountered")));
+  // The device's, wherever it stands; the host's is another matter.
+  CHECK(TellsOfDeviceMemory(std::runtime_error("CUDA out of memory. Tried to allocate 2.00 GiB")));
+  CHECK(TellsOfDeviceMemory(ProblemError("p.py: forward failed", "in helper\nCUDA out of memory. Tried to allocate")));
+  CHECK(!TellsOfDeviceMemory(std::bad_alloc()));
+  CHECK(!TellsOfDeviceMemory(ProblemError("p.py: forward failed", "MemoryError: Unable to allocate 8.00 GiB")));
 }
 
 TEST_CASE("A problem that finds no memory does not fit, or others hold too much", "[memory_watch]") {
