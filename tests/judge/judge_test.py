@@ -846,6 +846,15 @@ x = [3, 17]
         assert "twice on the same inputs" in problem and "dropout" in problem, problem
         self.judge(dropout.replace("True)", "False)"))
 
+    def test_a_reference_that_keeps_what_other_inputs_leave_is_refused(self):
+        body = "        return a[0] @ self.cache.index_copy_(0, a[1], a[0]).t()"
+        inputs = "[torch.randn(4, 16), torch.randint(0, 2048, (4,))]"
+        buffer = "        super().__init__(); self.register_buffer('cache', torch.zeros(2048, 16))\n"
+        cache = model(body, inputs).replace("        super().__init__()\n", buffer)
+        problem = self.bad(cache)
+        assert "run on others in between" in problem and "cache" in problem, problem
+        self.judge(cache.replace("index_copy_", "index_copy"))
+
     def test_endless_problem_is_given_up(self):
         message = self.bad(model("        return a[0]", "[torch.randn(3)]", extra="while True: pass"), extra=("--load-seconds", "4"))
         assert "longer than" in message, message

@@ -182,10 +182,14 @@ class Judge {
 
   // Two runs on the same inputs must agree: what a reference draws itself (dropout in training mode) nobody can
   // compute, and what it keeps from call to call would make an honest kernel wrong.
-  static void CheckRepeats(const std::vector<at::Tensor>& first, const std::vector<at::Tensor>& second) {
+  static bool Repeats(const std::vector<at::Tensor>& first, const std::vector<at::Tensor>& second) {
     bool same = first.size() == second.size();
     for (std::size_t i = 0; i < first.size() && same; ++i) same = !RunsDiffer(first[i], Heads({second[i]})[0]).refused;
-    if (same) return;
+    return same;
+  }
+
+  static void CheckRepeats(const std::vector<at::Tensor>& first, const std::vector<at::Tensor>& second) {
+    if (Repeats(first, second)) return;
     throw ProblemError(
         "the reference gives different results when it is run twice on the same inputs, so there is nothing to "
         "compare with: it is random (dropout in training mode?), keeps state between calls, or writes to its inputs. "
@@ -393,6 +397,15 @@ class Judge {
           ++more;
         }
         if (more > 0) CheckRepeats(results, call->Outputs());
+        // Nor may state that other inputs leave: candidates are not run as often, and on as many others, as it is.
+        reference.Prepare(earlier, Mode::kEager)->Run();
+        call->Run();
+        if (!Repeats(results, call->Outputs())) {
+          throw ProblemError(
+              "the reference gives different results on the same inputs when it was run on others in between: it keeps "
+              "state (a cache, a buffer that forward writes to) that its results depend on. Make that an input, and "
+              "what becomes of it an output");
+        }
         if (Versions(leaves) != versions) CheckInputsKept(leaves, reference.Draw(seed));
         CheckFurtherShapes(&reference, id);
       }
