@@ -12,8 +12,8 @@
 namespace grove::judge {
 namespace {
 
-// A call in steps may take twice what one in a run takes, as one by itself may (single_calls.cc); of what a step costs a share;
-// and a moment: on a GPU what launching and waiting for it take, which calls in a row share.
+// A call in steps may take twice what one in a run takes, as one by itself may (single_calls.cc); of what a step costs
+// a share; and a moment: on a GPU what launching and waiting for it take, which calls in a row share.
 constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
 // Besides, so many times what the judge's own thread waits when it is asked in the same way: on a machine that is not
 // busy, up to so much; what it waits beyond that explains what a candidate waits, but clears nobody.
@@ -90,7 +90,9 @@ class Steps {
 
 Beyond BeyondInSteps(const InSteps& in) {
   CandidateSteps* const candidate = in.candidate.steps();
-  const double each = in.each, checking = in.values.draw_seconds() + in.reference_seconds;
+  const double each = in.each;
+  const double checking =
+      in.values.RefillSeconds(kLeastSteps) / static_cast<double>(kLeastSteps) + in.reference_seconds;
   if (candidate == nullptr || candidate->asking(Waiting::kLooking) <= 0 || in.calls < kFewCalls || each > kLongest ||
       checking > kCheckingOnce) {
     return {};

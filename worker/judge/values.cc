@@ -71,11 +71,7 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
     while (pool_.size() < kPool) pool_.push_back(Draw());
     for (std::size_t set : sets) Store(set, pool_[random_.Below(kPool)], /*vary=*/true);
   } else {
-    // Of so many that it takes too long the rest are made of these.
-    std::size_t fresh = sets.size();
-    if (problem_.manners && all > kLongDraws) {
-      fresh = std::max(static_cast<std::size_t>(kLongDraws / problem_.draw_seconds), std::size_t{1});
-    }
+    const std::size_t fresh = Fresh(sets.size());
     for (std::size_t i = 0; i < sets.size(); ++i) {
       if (i < fresh) {
         Store(sets[i], Draw(), /*vary=*/false);
@@ -88,6 +84,15 @@ void Values::Refill(const std::vector<std::size_t>& sets) {
   if (all <= kCheapDraws && Since(begin) <= kCheapDraws) return;  // factors take their time, too
   ops_.Synchronize();
   drawing_ += Since(begin);
+}
+
+std::size_t Values::Fresh(std::size_t sets) const {
+  if (!problem_.manners || problem_.draw_seconds * static_cast<double>(sets) <= kLongDraws) return sets;
+  return std::max(static_cast<std::size_t>(kLongDraws / problem_.draw_seconds), std::size_t{1});
+}
+
+double Values::RefillSeconds(std::size_t sets) const {
+  return problem_.draw_seconds * static_cast<double>(Fresh(sets));
 }
 
 std::vector<Leaf> Values::Draw() { return problem_.reference->Draw(SecretSeed()); }

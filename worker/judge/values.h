@@ -32,6 +32,7 @@ class Values {
   void Refill(const std::vector<std::size_t>& sets);
 
   double draw_seconds() const { return problem_.draw_seconds; }  // of one set, at best
+  double RefillSeconds(std::size_t sets) const;                  // of drawing for so many, at best
   // Seconds spent on draws that take long, which are not the candidate's.
   double drawing() const { return drawing_; }
   // Draws came more than once: drawing takes too long for this problem.
@@ -46,6 +47,8 @@ class Values {
 
  private:
   void Learn();
+  // Of so many sets those that are drawn; of so many that it takes too long the rest are made of these.
+  std::size_t Fresh(std::size_t sets) const;
   void Store(std::size_t set, const std::vector<Leaf>& drawn, bool vary);
   void Multiply(const at::Tensor& to, bool symmetric);
   std::vector<Leaf> Draw();
