@@ -37,7 +37,7 @@ void Scheduler::Enqueue(Entry& entry, absl::Duration now) {
   entry.queued_at = now;
   if (entry.not_before > now) {
     paused_.emplace(entry.not_before, entry.work.id);
-  } else if (entry.front) {
+  } else if (entry.work.front) {
     queue.ready.push_front(entry.work.id);
   } else {
     queue.ready.push_back(entry.work.id);
@@ -93,7 +93,6 @@ void Scheduler::Erase(const std::string& work) {
 bool Scheduler::Add(Work work, absl::Duration now) {
   auto [it, inserted] = works_.try_emplace(work.id);
   if (!inserted) return false;
-  it->second.front = work.front;
   it->second.work = std::move(work);
   it->second.not_before = now;
   Enqueue(it->second, now);
@@ -283,7 +282,7 @@ void Scheduler::WakePaused(absl::Duration now) {
     Entry& entry = works_.at(paused_.begin()->second);
     paused_.erase(paused_.begin());
     std::deque<std::string>& ready = jobs_[entry.work.job].ready;
-    entry.front ? ready.push_front(entry.work.id) : ready.push_back(entry.work.id);
+    entry.work.front ? ready.push_front(entry.work.id) : ready.push_back(entry.work.id);
   }
 }
 
@@ -337,7 +336,7 @@ Loss Scheduler::Lose(Entry& entry, const std::string& reason, bool expired, bool
     TakeFromQueue(entry);
   }
   entry.not_before = now + Pause(tried - 1);
-  entry.front = front;
+  entry.work.front = front;
   Enqueue(entry, now);
   return loss;
 }

@@ -161,7 +161,6 @@ class Scheduler {
     absl::Duration expires;  // leased
     absl::Duration queued_at;
     absl::Duration not_before;       // queued
-    bool front = false;              // queued: before what waits already
     std::vector<std::string> avoid;  // workers that lost it
   };
   struct Worker {

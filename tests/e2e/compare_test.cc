@@ -101,8 +101,7 @@ TEST_CASE("A kernel against itself leans to neither side, and against one that w
   CAPTURE(slower.dump());
   CHECK(slower["comparison"] == "SLOWER");
   CHECK(slower["exit"] == 17);
-  CHECK(slower["ratio"].get<double>() < 0.9);
-  CHECK(slower["ratio_high"].get<double>() < 1);
+  CHECK(slower["ratio_high"].get<double>() < 0.9);
   CHECK(slower["rival_seconds"].get<double>() < slower["candidate_seconds"].get<double>());
   const json faster = told("--old-flag=-DWORK=200", "--new-flag=-DWORK=100");
   CAPTURE(faster.dump());
