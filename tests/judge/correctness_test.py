@@ -77,6 +77,29 @@ class Tests(judge_test.Tests):
                 break
         assert result["verdict"] == "VERDICT_WRONG", result
 
+    def test_questions_about_a_type_are_answered_as_the_program_as_written_is(self):
+        # In the float64 evaluation, too: another epsilon or branch would be another program.
+        epsilon = model("        return a[0].relu().clamp(min=torch.finfo(a[0].dtype).eps).log()", "[torch.randn(64, 100)]")
+        branch = model("        return a[0] / (a[0].abs() + (1e-3 if a[0].dtype == torch.float32 else 1e-8))", "[torch.randn(64, 100) * 0.01]")
+        half = model("        return (a[0].clamp(-1, 1) if a[0].dtype == torch.bfloat16 else a[0]).float().mean(1)",
+                     "[torch.randn(64, 100).bfloat16()]")
+        for problem, old, right, wrong in (
+                (epsilon, "min=torch.finfo(a[0].dtype).eps", "min=2.0**-23", "min=3 * 2.0**-23"),
+                (branch, "(1e-3 if a[0].dtype == torch.float32 else 1e-8)", "1e-3", "3e-3"),
+                (half, "(a[0].clamp(-1, 1) if a[0].dtype == torch.bfloat16 else a[0])", "a[0].clamp(-1, 1)", "a[0]")):
+            assert self.new(problem, old, right)["result"]["verdict"] == "VERDICT_CORRECT", old
+            assert self.new(problem, old, wrong)["result"]["verdict"] == "VERDICT_WRONG", old
+            assert "rounding-noise" not in self.findings(problem)
+
+    def test_a_table_that_a_model_makes_itself_is_as_inexact_as_what_it_computes(self):
+        table = "torch.arange(4096%s) * 0.7"
+        problem = model("        return a[0] * self.table", "[torch.randn(8, 4096)]")
+        problem = problem.replace("super().__init__()", f"super().__init__(); self.register_buffer('table', ({table % '.'}).cos(), persistent=False)")
+        single, exact = table % ".", f"({table % ', dtype=torch.float64'})"
+        for one, verdict in ((exact + ".cos().float()", "CORRECT"), (f"({single} + 4e-3).cos()", "WRONG")):
+            result = self.new(problem, f"({single}).cos()", one)["result"]
+            assert result["verdict"] == "VERDICT_" + verdict, (one, result)
+
     # ------------------------------------------------------------------------------------------- values of timed runs
     TIMED = {"min_time_seconds": 0.1, "max_time_seconds": 0.5, "min_samples": 5, "only_given_inputs": True}
     # What is counted is counted over so many runs, however busy the machine is.
@@ -1467,15 +1490,22 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         assert "rounding-noise" not in self.findings(model("        return a[0].argmax(1)", one))
         for _ in range(4):
             assert "rounding-noise" not in self.findings(model("        return torch.relu(a[0].sum())", one))
-        has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "non-deterministic", True, "twice")
+        has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "non-deterministic", True, "again")
         has(model("        return torch.nn.functional.dropout(a[0], 0.5, True)", one), "random", True, "dropout")
         cache = model("        return a[0] @ self.cache.index_copy_(0, a[1], a[0]).t()", "[torch.randn(4, 16), torch.randint(0, 2048, (4,))]")
         cache = cache.replace("super().__init__()", "super().__init__(); self.register_buffer('cache', torch.zeros(2048, 16))")
         has(cache, "non-deterministic", True, "state")
         assert "non-deterministic" not in self.findings(cache.replace("index_copy_", "index_copy"))
+        # State that moves slowly is refused when a problem is loaded, which runs it more often.
+        slow = model("        return a[0] - self.m.mul_(1 - 1e-4).add_(a[0].mean(0), alpha=1e-4)", "[torch.randn(64, 20) + 3]")
+        slow = slow.replace("super().__init__()", "super().__init__(); self.register_buffer('m', torch.zeros(20))")
+        has(slow, "non-deterministic", True, "state")
         has(model("        return a[0] / 0 * 0", one), "non-finite", True, "100 %")
         has(model("        return torch.softmax(a[0].sum(1, keepdim=True), dim=1) + a[0]", one), "redundant", False, "size 1")
         has(model("        return torch.relu(torch.relu(a[0]))", one), "redundant", False, "own result")
+        twice = model("        b = a[0]\n        for i in range(9):\n            b = b + a[0][0].exp() * i + a[0][0].exp()\n        return b", one)
+        has(twice, "redundant", False, "aten::exp is computed twice", "in 17 places")
+        assert "redundant" not in self.findings(model("        return a[0][0] * a[0][0].t() + a[0][0].size(0)", one))
         has(model("        return a[0] * 2", "[torch.randn(64, 300), torch.randn(9)]"), "unused-input", False)
         has(model("        return a[0] * 2", "[torch.ones(64, 300)]"), "fixed-inputs", True, "same values")
         has(model("        return a[0] * 2", "[torch.randn(int(torch.randint(2, 90, (1,))))]"), "varying-shapes", True)

@@ -26,6 +26,9 @@ def get_init_inputs():
 """
 
 
+sys.path.insert(0, sys.argv[1] + "/worker/judge/python")
+
+
 def load_runner(problem=PROBLEM):
     spec = importlib.util.spec_from_file_location("problem_runner", sys.argv[1] + "/worker/judge/python/problem_runner.py")
     module = importlib.util.module_from_spec(spec)

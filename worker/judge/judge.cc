@@ -76,9 +76,6 @@ std::string FirstLine(std::string text) {
   return text;
 }
 
-// Further runs of the reference that are held against the first, and for how long they may go on.
-constexpr int kMoreRuns = 16;
-constexpr double kMoreSeconds = 0.05;
 // Evaluations, and those in float64, of which the shortest counts, and after how long there is none further.
 constexpr int kDoubleRuns = 4, kReferenceRuns = 3;
 constexpr double kMostDoubleSeconds = 1.5, kMostReferenceSeconds = 0.4;
@@ -388,15 +385,7 @@ class Judge {
       }
       if (!check) {
         CheckRepeats(results, call->Outputs());
-        // State may move slowly: as many more runs as nobody waits for.
-        begin = Clock::now();
-        int more = 0;
-        while (more < kMoreRuns && problem_.reference_seconds < kMoreSeconds / 2 &&
-               std::chrono::duration<double>(Clock::now() - begin).count() < kMoreSeconds) {
-          call->Run();
-          ++more;
-        }
-        if (more > 0) CheckRepeats(results, call->Outputs());
+        if (RunMore(call.get(), problem_.reference_seconds) > 0) CheckRepeats(results, call->Outputs());
         // Nor may state that other inputs leave: candidates are not run as often, and on as many others, as it is.
         reference.Prepare(earlier, Mode::kEager)->Run();
         call->Run();

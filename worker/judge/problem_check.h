@@ -25,6 +25,10 @@ RunsApart RunsDiffer(const at::Tensor& first, const at::Tensor& second);
 // Copies of the first 2^20 elements of each, all of which is looked at; whole where there are fewer.
 std::vector<at::Tensor> Heads(const std::vector<at::Tensor>& outputs);
 
+// Runs `call`, a run of which takes `each` seconds, as many more times as nobody waits for: what a reference keeps from
+// call to call may move slowly. Returns how often.
+int RunMore(Call* call, double each);
+
 // A list of ProblemFinding (proto3 JSON), serious ones first. `description`: what `loaded` says of the problem. Runs
 // the reference some ten times. Throws what the reference throws.
 nlohmann::json CheckProblem(LoadedProblem& problem, DeviceOps& ops, const nlohmann::json& description);

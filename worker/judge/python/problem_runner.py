@@ -14,47 +14,11 @@ import types
 
 import torch
 
+import in_double
+
 
 class ProblemFailure(Exception):
     """args: message, detail"""
-
-
-_DOUBLED = {torch.float32: torch.float64, torch.complex64: torch.complex128}
-
-
-def in_double(model):
-    """model such that what its forward makes or casts in single precision is made in double: what a program names
-    float32 for, it wants precise. Half types stay: who names those wants their rounding."""
-    try:
-        from torch.overrides import TorchFunctionMode
-    except ImportError:  # torch before 1.13
-        return model
-
-    class Doubled(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            dtypes = [item for item in (*args, *kwargs.values()) if isinstance(item, torch.dtype)]
-            if function is torch.Tensor.data_ptr or (function is torch.Tensor.view and dtypes):
-                # The bits of another type: what follows would be garbage, and would pass for the exact result.
-                raise NotImplementedError("forward reads the bits of its numbers")
-            if function is torch.Tensor.float:
-                return args[0].double()
-            if dtypes:
-                args = tuple(_DOUBLED.get(item, item) if isinstance(item, torch.dtype) else item for item in args)
-                kwargs = {name: _DOUBLED.get(item, item) if isinstance(item, torch.dtype) else item
-                          for name, item in kwargs.items()}
-            return function(*args, **kwargs)
-
-    def call(*arguments):
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        try:
-            with Doubled():
-                return model(*arguments)
-        finally:
-            torch.set_default_dtype(before)
-
-    return call
 
 
 def row_major(shape):
@@ -85,6 +49,7 @@ class Runner:
         self.keep_strides = True  # else draws are row-major
         self.made_strides = []  # by get_inputs() in the last draw, for each leaf; None where row-major
         self.first_strides = {}  # of the first draw that kept them, by position
+        self.leaf_types = []  # of the last draw; None for numbers
         self.double_model = None
         self.compiled = None
         self.built_state = None
@@ -129,6 +94,12 @@ class Runner:
         self.model = self._guard("Model(*get_init_inputs())", build)
         self._guard("looking at its parameters", self._settle)
 
+        def build_again():
+            self._seed(42)
+            return build()
+
+        self.doubles = in_double.DoubleModel(self.model, build_again)
+
     def _settle(self):
         """Makes the model's tensors contiguous, so that a flat view of each is what a native kernel gets, and keeps them."""
         with torch.no_grad():
@@ -171,7 +142,8 @@ class Runner:
 
     def _detail(self, error):
         """The traceback as the problem's author knows the file, without the frames that are ours."""
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != self._detail.__code__.co_filename]
+        ours = (self._detail.__code__.co_filename, in_double.double.__code__.co_filename)
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours]
         text = "".join(traceback.format_list(frames) + traceback.format_exception_only(type(error), error))
         return text.replace(self.path, self.label)
 
@@ -298,6 +270,7 @@ class Runner:
         ]
         if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             raise ProblemFailure(f"{self.label}: get_inputs() makes no tensors, so there is nothing to compute on", "")
+        self.leaf_types = [leaf.dtype if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
         for position, leaf in enumerate(leaves):
             made = leaf.stride() if isinstance(leaf, torch.Tensor) and leaf.stride() != row_major(leaf.shape) else None
             self.made_strides.append(made)
@@ -371,16 +344,10 @@ class Runner:
         model = self.model
         if mode == 2:
             if self.double_model is None:
-                import copy
-
-                # Floating parameters and buffers become float64.
-                self.double_model = copy.deepcopy(self.model).double()
-            model = in_double(self.double_model)
-            leaves = [
-                leaf.to(torch.complex128 if leaf.is_complex() else torch.float64)
-                if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) else leaf
-                for leaf in leaves
-            ]
+                self.double_model = self.doubles.make(self.model.state_dict())
+            # (Nudged ones are double already.)
+            leaves = [in_double.double(leaf, dtype) for leaf, dtype in zip(leaves, self.leaf_types)]
+            model = in_double.in_double(self.double_model, leaves)
         elif mode == 1:
             if self.compiled is None:
                 self.compiled = torch.compile(self.model)

@@ -15,6 +15,9 @@
 namespace grove::judge {
 namespace {
 
+constexpr char kInDoubleSource[] =
+#include "in_double.inc"
+    ;
 constexpr char kRunnerSource[] =
 #include "problem_runner.inc"
     ;
@@ -132,15 +135,25 @@ class PythonCall : public Call {
   bool guarded_;
 };
 
+Object Module(const std::string& name, const char* text) {
+  Object module = Checked(PyModule_New(name.c_str()));
+  PyObject* globals = PyModule_GetDict(module.get());
+  PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins());
+  Object code = Checked(Py_CompileString(text, (name + ".py").c_str(), Py_file_input));
+  Checked(PyEval_EvalCode(code.get(), globals, globals));
+  return module;
+}
+
 class PythonReference : public Reference {
  public:
   explicit PythonReference(const ReferenceOptions& options) {
-    Object module = Checked(PyModule_New("grove_problem_runner"));
-    PyObject* globals = PyModule_GetDict(module.get());
-    PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins());
-    Object code = Checked(Py_CompileString(kRunnerSource, "problem_runner.py", Py_file_input));
-    Checked(PyEval_EvalCode(code.get(), globals, globals));
-    PyObject* maker = PyDict_GetItemString(globals, "Runner");
+    // Known by its name while the runner imports it: a problem may have a module of the same name.
+    const Object in_double = Module("in_double", kInDoubleSource);
+    PyObject* modules = PyImport_GetModuleDict();
+    if (PyDict_SetItemString(modules, "in_double", in_double.get()) != 0) Raise();
+    const Object runner = Module("problem_runner", kRunnerSource);
+    if (PyDict_DelItemString(modules, "in_double") != 0) Raise();
+    PyObject* maker = PyDict_GetItemString(PyModule_GetDict(runner.get()), "Runner");
     Object source(PyUnicode_DecodeUTF8(options.source.data(), static_cast<Py_ssize_t>(options.source.size()), nullptr));
     if (!source) {
       PyErr_Clear();
