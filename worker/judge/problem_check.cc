@@ -135,6 +135,7 @@ class Checker {
     EachInput();
     Graph();
     TrivialParameters();
+    OwnTables();
     Size();
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const json& a, const json& b) { return a["serious"] == true && b["serious"] == false; });
@@ -649,6 +650,21 @@ class Checker {
              "; a ModelNew that ignores them passes, and would be wrong for a trained module (native kernels get other "
              "values)",
          "draw them in __init__ (torch.nn.init.normal_, a running variance by uniform_(0.5, 2))");
+  }
+
+  // Tables that are taken as they are in float64, too: the rounding in them is no part of any tolerance.
+  void OwnTables() {
+    constexpr std::size_t kNamed = 8;
+    const std::vector<std::string> tables = reference_.OwnTables();
+    if (tables.empty()) return;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(tables.size(), kNamed); ++i) names += (i == 0 ? "" : ", ") + tables[i];
+    if (tables.size() > kNamed) names += Text(" and %zu more", tables.size() - kNamed);
+    Find("own-tables", false,
+         "candidates are not given what the model holds beside its parameters and buffers: " + names +
+             "; they must make it, and one that makes it otherwise, be it more precisely, may be WRONG",
+         "hand it to candidates (register_buffer without persistent=False), or make it in forward, where its rounding "
+         "is known");
   }
 
   // Whether normalisations of the graph take their running statistics. Where the graph does not tell, it is assumed.

@@ -30,7 +30,7 @@ std::vector<at::Tensor> Heads(const std::vector<at::Tensor>& outputs);
 int RunMore(Call* call, double each);
 
 // A list of ProblemFinding (proto3 JSON), serious ones first. `description`: what `loaded` says of the problem. Runs
-// the reference some ten times. Throws what the reference throws.
+// the reference some thirty times at most. Throws what the reference throws.
 nlohmann::json CheckProblem(LoadedProblem& problem, DeviceOps& ops, const nlohmann::json& description);
 
 }  // namespace grove::judge

@@ -76,6 +76,8 @@ class Reference {
     for (const auto& [name, tensor] : Parameters()) live.push_back(tensor);
     return live;
   }
+  // Names of the tables that it holds beside its parameters and buffers, so that candidates must make them themselves.
+  virtual std::vector<std::string> OwnTables() const { return {}; }
   virtual std::vector<std::string> OutputPaths() const = 0;  // after the first call
   virtual std::string InitPickle() const = 0;                // base64; empty for native problems
   virtual Rule DefaultRule() const { return {}; }

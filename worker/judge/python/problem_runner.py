@@ -14,7 +14,7 @@ import types
 
 import torch
 
-import in_double
+import doubled
 
 
 class ProblemFailure(Exception):
@@ -94,12 +94,6 @@ class Runner:
         self.model = self._guard("Model(*get_init_inputs())", build)
         self._guard("looking at its parameters", self._settle)
 
-        def build_again():
-            self._seed(42)
-            return build()
-
-        self.doubles = in_double.DoubleModel(self.model, build_again)
-
     def _settle(self):
         """Makes the model's tensors contiguous, so that a flat view of each is what a native kernel gets, and keeps them."""
         with torch.no_grad():
@@ -142,7 +136,7 @@ class Runner:
 
     def _detail(self, error):
         """The traceback as the problem's author knows the file, without the frames that are ours."""
-        ours = (self._detail.__code__.co_filename, in_double.double.__code__.co_filename)
+        ours = (self._detail.__code__.co_filename, doubled.model_of.__code__.co_filename)
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours]
         text = "".join(traceback.format_list(frames) + traceback.format_exception_only(type(error), error))
         return text.replace(self.path, self.label)
@@ -160,6 +154,21 @@ class Runner:
     def live_state(self):
         """The model's own tensors, in the order of state()."""
         return [v for v in self.model.state_dict(keep_vars=True).values() if isinstance(v, torch.Tensor)]
+
+    def own_tables(self):
+        """Names of the tensors of fractions that the model holds beside its state: candidates make them themselves."""
+        held = []
+        for path, module in self.model.named_modules():
+            unsaved = getattr(module, "_non_persistent_buffers_set", ())
+            for name, value in (*vars(module).items(), *((name, module._buffers[name]) for name in unsaved)):
+                if any(parameter.startswith(name + "_") for parameter in module._parameters):
+                    continue  # what weight_norm makes of it in each forward
+                if (isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_meta
+                        and value.is_floating_point() and value.numel() > 1):
+                    finite = value.detach().float().nan_to_num(0, 0, 0)
+                    if not torch.equal(finite, finite.round()):
+                        held.append(f"{path}.{name}".lstrip("."))
+        return held
 
     def vary(self, seed):
         """Parameters as training might have left them; state() has them, too. False: there are none.
@@ -344,10 +353,10 @@ class Runner:
         model = self.model
         if mode == 2:
             if self.double_model is None:
-                self.double_model = self.doubles.make(self.model.state_dict())
+                self.double_model = doubled.model_of(self.model)
             # (Nudged ones are double already.)
-            leaves = [in_double.double(leaf, dtype) for leaf, dtype in zip(leaves, self.leaf_types)]
-            model = in_double.in_double(self.double_model, leaves)
+            leaves = [doubled.input_of(leaf, dtype) for leaf, dtype in zip(leaves, self.leaf_types)]
+            model = doubled.evaluation(self.double_model, leaves)
         elif mode == 1:
             if self.compiled is None:
                 self.compiled = torch.compile(self.model)

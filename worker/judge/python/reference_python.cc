@@ -15,8 +15,8 @@
 namespace grove::judge {
 namespace {
 
-constexpr char kInDoubleSource[] =
-#include "in_double.inc"
+constexpr char kDoubledSource[] =
+#include "doubled.inc"
     ;
 constexpr char kRunnerSource[] =
 #include "problem_runner.inc"
@@ -144,15 +144,23 @@ Object Module(const std::string& name, const char* text) {
   return module;
 }
 
+// Of a list; of anything else none.
+std::vector<std::string> Texts(PyObject* list) {
+  std::vector<std::string> texts;
+  if (!PyList_Check(list)) return texts;
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) texts.push_back(Text(PyList_GetItem(list, i)));
+  return texts;
+}
+
 class PythonReference : public Reference {
  public:
   explicit PythonReference(const ReferenceOptions& options) {
     // Known by its name while the runner imports it: a problem may have a module of the same name.
-    const Object in_double = Module("in_double", kInDoubleSource);
+    const Object doubled = Module("doubled", kDoubledSource);
     PyObject* modules = PyImport_GetModuleDict();
-    if (PyDict_SetItemString(modules, "in_double", in_double.get()) != 0) Raise();
+    if (PyDict_SetItemString(modules, "doubled", doubled.get()) != 0) Raise();
     const Object runner = Module("problem_runner", kRunnerSource);
-    if (PyDict_DelItemString(modules, "in_double") != 0) Raise();
+    if (PyDict_DelItemString(modules, "doubled") != 0) Raise();
     PyObject* maker = PyDict_GetItemString(PyModule_GetDict(runner.get()), "Runner");
     Object source(PyUnicode_DecodeUTF8(options.source.data(), static_cast<Py_ssize_t>(options.source.size()), nullptr));
     if (!source) {
@@ -249,13 +257,11 @@ class PythonReference : public Reference {
       live.push_back(THPVariable_Unpack(PyList_GetItem(list.get(), i)));
     return live;
   }
+  std::vector<std::string> OwnTables() const override {
+    return Texts(Checked(PyObject_CallMethod(runner_.get(), "own_tables", nullptr)).get());
+  }
   std::vector<std::string> OutputPaths() const override {
-    std::vector<std::string> paths;
-    Object list = Checked(PyObject_GetAttrString(runner_.get(), "paths"));
-    if (PyList_Check(list.get())) {
-      for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i) paths.push_back(Text(PyList_GetItem(list.get(), i)));
-    }
-    return paths;
+    return Texts(Checked(PyObject_GetAttrString(runner_.get(), "paths")).get());
   }
   std::string InitPickle() const override { return init_; }
   bool CanCompile() const override { return can_compile_; }
