@@ -160,8 +160,9 @@ class Runner:
         held = []
         for path, module in self.model.named_modules():
             unsaved = getattr(module, "_non_persistent_buffers_set", ())
+            parameters = [name for name, _ in module.named_parameters(recurse=False)]
             for name, value in (*vars(module).items(), *((name, module._buffers[name]) for name in unsaved)):
-                if any(parameter.startswith(name + "_") for parameter in module._parameters):
+                if any(parameter.startswith(name + "_") for parameter in parameters):
                     continue  # what weight_norm makes of it in each forward
                 if (isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_meta
                         and value.is_floating_point() and value.numel() > 1):
