@@ -687,6 +687,22 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
         assert self.native(SOFTMAX, body, dict(options, only_given_inputs=True))["result"]["verdict"] == "VERDICT_CORRECT"
         assert self.native(SOFTMAX, SOFTMAX_BODY % "1", options)["result"]["verdict"] == "VERDICT_CORRECT"
 
+    def test_what_is_expected_of_large_problems_between_timed_runs_is_computed_later(self):
+        # As though not everything had room at once: one draw waits, and is judged when the candidate has run.
+        options = {"min_time_seconds": 0.3, "max_time_seconds": 0.6, "min_samples": 30}
+        after = dict(self.TIMED, max_time_seconds=2.0)
+        del after["only_given_inputs"]
+        self.large_bytes = 1
+        try:
+            for problem, body, options, what in (
+                    (SOFTMAX, "static int calls = 0; ++calls;" + SOFTMAX_BODY % "(calls < 40 ? 1.0f : 0.0f)", options, "between timed runs"),
+                    (self.LONG_SUMS, self.LONG_SUMS_BODY % "(calls > 14 ? cut(p, 10) * cut(q, 10) : p * q)", after, "between timed runs"),
+                    (SOFTMAX, SOFTMAX_BODY % "1", options, ""), (self.LONG_SUMS, self.LONG_SUMS_BODY % "(p * q)", after, "")):
+                result = self.native(problem, body, options)["result"]
+                assert result["verdict"] == ("VERDICT_WRONG" if what else "VERDICT_CORRECT") and what in result["reason"], result
+        finally:
+            self.large_bytes = None
+
     def test_variance_in_one_pass_is_wrong_on_shifted_values_alone(self):
         result = self.native(LAYERNORM, ONE_PASS, dict(QUICK, distributions=["INPUT_DISTRIBUTION_SHIFTED"]))["result"]
         assert result["verdict"] == "VERDICT_WRONG" and "0.1 + 1000" in result["reason"], result

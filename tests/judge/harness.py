@@ -70,11 +70,11 @@ class Judge:
     def hello(self):
         return self.channel.receive(timeout=300)
 
-    def load(self, source, format="PROBLEM_FORMAT_KERNELBENCH", name="problem", options=None, timeout=120):
+    def load(self, source, format="PROBLEM_FORMAT_KERNELBENCH", name="problem", options=None, timeout=120, large_bytes=None):
         assert self.hello["type"] == "hello", self.hello
         self.next += 1
         self.channel.send({"type": "load", "id": self.next, "problem": {"name": name, "format": format, "source": source},
-                           "options": options or {}})
+                           "options": options or {}, **({} if large_bytes is None else {"large_bytes": large_bytes})})
         return self.loaded(timeout)
 
     def loaded(self, timeout=120):

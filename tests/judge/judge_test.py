@@ -81,23 +81,25 @@ class Tests:
         self.folder = tempfile.TemporaryDirectory()
         self.count = 0
         self.judges = {}  # by problem, the one used last at the end
+        self.large_bytes = None  # of judges that are started from now on
         self.spare = None
 
     # Each holds some 300 MB, so that no more than a few are kept.
     KEPT = 4
 
     def judge(self, problem, format="PROBLEM_FORMAT_KERNELBENCH"):
-        kept = self.judges.pop(problem, None)
+        key = (problem, self.large_bytes)
+        kept = self.judges.pop(key, None)
         if kept is None:
             if format == "PROBLEM_FORMAT_KERNELBENCH" and self.spare is not None:
                 judge, self.spare = self.spare, None
             else:
                 judge = Judge(self.libexec, python=self.python)
-            answer = judge.load(problem, format)
+            answer = judge.load(problem, format, large_bytes=self.large_bytes)
             assert answer["type"] == "loaded", answer
             kept = (judge, answer["description"])
             self.spare = self.spare or Judge(self.libexec, python=self.python, ahead=True)  # Python in it
-        self.judges[problem] = kept
+        self.judges[key] = kept
         while len(self.judges) > self.KEPT:
             oldest, _ = self.judges.pop(next(iter(self.judges)))
             assert oldest.close() == 0

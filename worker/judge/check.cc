@@ -69,10 +69,15 @@ std::vector<double> Check::MeanJumps(const Expected& expected, bool given) {
 
 std::vector<at::Tensor> Check::Take(const Slot& slot, const Expected& expected) {
   slot.MustFit(expected.plain);
+  return Take(slot);
+}
+
+std::vector<at::Tensor> Check::Take(const Slot& slot) {
   std::vector<at::Tensor> got;
   for (std::size_t i = 0; i < slot.out.places.size(); ++i) {
     const Place& place = slot.out.places[i];
-    got.push_back(at::empty_like(expected.plain[i], at::MemoryFormat::Contiguous));
+    got.push_back(
+        at::empty(place.shape, at::device(ops_.cuda() ? at::kCUDA : at::kCPU).dtype(TorchType(place.type.name))));
     if (place.bytes > 0) ops_.Copy(got[i].data_ptr(), slot.Output(i), place.bytes);
   }
   return got;
@@ -351,10 +356,10 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     marks_ = trial == marked && LooksForMarks(slot->leaves);
     VerifyFairly(*conversation, arena, slot, reply, Take(*slot, expected), expected, slot->leaves, trial,
                  leans ? Drawn::kLeaning : Drawn::kForCheck);
-    if (marks_) others_.Keep(Distribution::kGiven, kAsDrawn);
+    if (marks_) others_.Keep({Distribution::kGiven, kAsDrawn, expected.no_room});
     marks_ = false;
     if (leans) noise_ = std::move(noise);
-    if (leans && set == 0) others_.Keep(Distribution::kGiven, kLeaning);
+    if (leans && set == 0) others_.Keep({Distribution::kGiven, kLeaning, expected.no_room});
     rules_ = {rule_, {}};
     current_->how.clear();
   }
@@ -405,7 +410,7 @@ bool Check::LooksForMarks(const std::vector<Leaf>& leaves) const {
 }
 
 void Check::MakeRoom() {
-  if (problem_.bytes <= kLargeBytes) return;
+  if (!problem_.large()) return;
   // Half of the device is what a candidate may hold by default.
   if (settings_.device_memory <= 0 || static_cast<double>(ops_.free_bytes()) < settings_.device_memory) {
     ops_.ReleaseCache();
@@ -422,7 +427,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     if (Needless(distribution, form, borne) || others_.Idle(distribution, form)) continue;
     arena->Forget();
     noise_.assign(noise_.size(), {});
-    OtherDraw drawn = others_.Draw(distribution, form, set, *slot, rules_);
+    OtherDraw drawn = others_.Draw(distribution, form, *slot, rules_);
     if (!drawn.skipped.empty()) {
       if (current_->trials == 0 && (current_->skipped.empty() || drawn.skipped != kTried)) {
         current_->skipped = drawn.skipped;
@@ -440,7 +445,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     const Reply reply = RunThere(conversation, index);
     foreign_wall_ += reply.wall;
     VerifyOther(*conversation, arena, slot, reply, Take(*slot, drawn.expected), drawn.expected, slot->leaves);
-    others_.Keep(distribution, form);  // whichever shapes it was tried on
+    others_.Keep({distribution, form, drawn.expected.no_room});  // whichever shapes it was tried on
     borne.insert(form);
   }
 }
@@ -466,58 +471,63 @@ Reply Check::RunThere(Conversation* conversation, std::size_t index) {
   }
 }
 
-double Check::AgainSeconds() const { return DrawingSeconds() + (Sheds() ? EvaluatingSeconds() : 0); }
-
-double Check::DrawingSeconds() const { return problem_.draw_seconds + EvaluatingSeconds(); }
-
-double Check::EvaluatingSeconds() const {
+double Check::AgainSeconds() const {
   constexpr double kEager = 2, kDouble = 6;  // evaluations for a draw, about
-  return kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
+  return problem_.draw_seconds + kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
 }
 
-std::optional<OtherDraw> Check::DrawAgain(Slot* slot) {
+std::optional<Check::Again> Check::DrawAgain(const Slot& slot) {
   constexpr double kMostOfWall = 0.015;  // where one takes longer at best, there is none
-  if (DrawingSeconds() > kMostOfWall * settings_.run_wall) return std::nullopt;
+  if (AgainSeconds() > kMostOfWall * settings_.run_wall) return std::nullopt;
   while (const auto kept = others_.TakeKept()) {
-    const auto [distribution, form] = *kept;
     const double seconds = problem_.double_seconds;
     std::optional<OtherDraw> drawn;
-    OnOthers(distribution, [&, form = form, distribution = distribution] {
-      if (distribution == Distribution::kGiven && form == kAsDrawn) rules_.rule.leaning = false;
-      drawn = others_.Draw(distribution, form, 0, *slot, rules_);
+    OnOthers(kept->distribution, [&] {
+      if (kept->distribution == Distribution::kGiven && kept->form == kAsDrawn) rules_.rule.leaning = false;
+      drawn = ExpectsLater() ? others_.DrawValues(kept->distribution, kept->form, slot)
+                             : others_.Draw(kept->distribution, kept->form, slot, rules_);
     });
     // Slots and references hold memory now, for want of which the check's evaluations do not end.
     problem_.double_seconds = seconds;
     if (!drawn->skipped.empty()) continue;
-    if (Sheds()) OtherDraws::Shed(&*drawn);
     MakeRoom();
-    return drawn;
+    return Again{*std::move(drawn), !kept->no_room};
   }
   return std::nullopt;
 }
 
-void Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                        const OtherDraw& drawn) {
-  OnOthers(drawn.distribution, [&] {
-    std::vector<at::Tensor> got = Take(*slot, drawn.expected);
-    const double seconds = problem_.double_seconds;
-    OtherDraw whole = drawn;
-    others_.Regain(&whole);
-    problem_.double_seconds = seconds;
-    current_->how = drawn.how + ", between timed runs";
-    rules_.one_term = drawn.one_term;
+bool Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
+                        const Again& again) {
+  bool of_use = true;
+  OnOthers(again.drawn.distribution, [&] {
+    OtherDraw drawn = again.drawn;
     if (drawn.as_drawn) rules_.rule.leaning = false;
-    marks_ = drawn.as_drawn;
-    try {
-      VerifyOther(conversation, arena, slot, reply, std::move(got), whole.expected, drawn.leaves);
-    } catch (const Verdict& verdict) {
-      // By these nudges rounding decides, by those that it was chosen by it does not: it says nothing.
-      if (!drawn.shed || !verdict.undecided) throw;
-      ++findings_.passed;
-      ++current_->passed;
+    std::vector<at::Tensor> got = Take(*slot);
+    if (ExpectsLater()) {
+      const double seconds = problem_.double_seconds;
+      others_.Expect(*slot, rules_, &drawn);
+      problem_.double_seconds = seconds;
+      // (The problem's own values are judged in the check without their nudges, too.)
+      const bool enough = drawn.distribution == Distribution::kGiven && !drawn.expected.high.empty();
+      if (drawn.expected.no_room && again.room && !enough) {
+        throw Verdict{
+            "VERDICT_UNMEASURABLE",
+            "outputs between timed runs cannot be checked: there is no memory any more for what the reference "
+            "gives there",
+            {}};
+      }
+      of_use = drawn.skipped.empty();
     }
+    if (of_use) {
+      current_->how = drawn.how + ", between timed runs";
+      rules_.one_term = drawn.one_term;
+      marks_ = drawn.as_drawn;
+      VerifyOther(conversation, arena, slot, reply, std::move(got), drawn.expected, drawn.leaves);
+    }
+    drawn.expected = {};
     MakeRoom();
   });
+  return of_use;
 }
 
 }  // namespace grove::judge

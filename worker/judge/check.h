@@ -38,7 +38,7 @@ class Check {
     return expecting_.Compute(leaves, high, nudge);
   }
   bool chooses_otherwise() const { return expecting_.chosen() != Reached::kOther; }  // than torch does
-  // Out of the candidate's reach: what a slot's outputs hold now, after a run.
+  // Out of the candidate's reach: what a slot's outputs hold now, after a run. `expected`: what they must be like.
   std::vector<at::Tensor> Take(const Slot& slot, const Expected& expected);
   // Compares what was taken of a slot after a run of the draw `leaves`. Throws the Verdict when it is not right.
   // Returns whether elements were let through that are beyond the limit (Comparison::excused).
@@ -59,14 +59,21 @@ class Check {
 
   // One more of each that Run found to be of use, in random order (the leaning one first where sums are long), for a
   // slot of shape set 0: who counts calls knows when the check is over. Nothing where there is none left.
-  std::optional<OtherDraw> DrawAgain(Slot* slot);
+  struct Again {
+    OtherDraw drawn;
+    bool room = true;  // in the check there was memory for all that is expected of such values
+  };
+  std::optional<Again> DrawAgain(const Slot& slot);
+  // Whether these are values alone until they are verified: what is expected of a large problem's is several times as
+  // large, and there may be no room for it beside what timed runs need. Then one waits at a time, too.
+  bool ExpectsLater() const { return problem_.large(); }
   // How many of them there are to be at least, however long they take; seconds that one takes at best,
   // by what its evaluations took before there was a candidate.
   std::size_t LeastAgain() const { return others_.LeastAgain(); }
   double AgainSeconds() const;
-  // Compares what that slot holds after a run on them. Throws the Verdict when it is not right.
-  void VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                   const OtherDraw& drawn);
+  // Compares what that slot holds after a run on them. Throws the Verdict when it is not right. False where the values
+  // turn out to be of no use.
+  bool VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Again& again);
 
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }
@@ -94,11 +101,7 @@ class Check {
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
   void MakeRoom();
   bool LooksForMarks(const std::vector<Leaf>& leaves) const;
-  // What a draw takes with its evaluations, and these alone: by what they took before there was a candidate.
-  double DrawingSeconds() const;
-  double EvaluatingSeconds() const;
-  // Whether draws between timed runs wait without what is expected of them.
-  bool Sheds() const { return problem_.bytes > kLargeBytes; }
+  std::vector<at::Tensor> Take(const Slot& slot);
   // What is wrong with outputs of these values, which pass, where rounded inputs have left their mark on them
   // (lowered.h); empty where nothing is.
   std::string MarkOfRounding(const std::vector<at::Tensor>& got, const Expected& expected,

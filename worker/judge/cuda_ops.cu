@@ -203,6 +203,18 @@ __global__ void CopyWords(unsigned char* to, const unsigned char* from, const st
   }
 }
 
+// By value: there is no moment to copy them.
+struct GlancePlaces {
+  const unsigned char* at[DeviceOps::kMostGlances];
+  unsigned char bytes[DeviceOps::kMostGlances];
+};
+__global__ void TakeGlance(GlancePlaces places, unsigned int count, unsigned char* to) {
+  for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) {
+    const auto* at = static_cast<const volatile unsigned char*>(places.at[i]);
+    for (unsigned int k = 0; k < places.bytes[i]; ++k) to[i * DeviceOps::kGlanceBytes + k] = at[k];
+  }
+}
+
 // Words of 16 bytes, and what is left of them.
 __global__ void FindDifferent(const unsigned char* a, const unsigned char* b, std::size_t bytes, Spoiled spoiled,
                               unsigned int* different) {
@@ -269,6 +281,7 @@ class CudaOps : public DeviceOps {
     Check(cudaEventCreate(&rested_), "cudaEventCreate");
     Check(cudaEventCreate(&settled_), "cudaEventCreate");
     Check(cudaMalloc(&flag_, sizeof(unsigned int)), "cudaMalloc");
+    Check(cudaMalloc(&glances_, kMostGlances * kGlanceBytes), "cudaMalloc");
     Check(cudaMemset(flag_, 0, sizeof(unsigned int)), "cudaMemset");
     // Twice the L2: read through, nothing of what was there before remains, also with a hashed or split cache.
     flush_bytes_ = 2 * static_cast<std::size_t>(std::max(properties_.l2CacheSize, 1 << 20));
@@ -343,6 +356,17 @@ class CudaOps : public DeviceOps {
     }
     Check(cudaGetLastError(), "copying on the device");
   }
+  void Glance(const std::vector<Place>& places) override {
+    GlancePlaces some{};
+    const std::size_t count = std::min(places.size(), kMostGlances);
+    for (std::size_t i = 0; i < count; ++i) {
+      some.at[i] = static_cast<const unsigned char*>(places[i].at);
+      some.bytes[i] = static_cast<unsigned char>(std::min(places[i].bytes, kGlanceBytes));
+    }
+    TakeGlance<<<1, kMostGlances>>>(some, static_cast<unsigned int>(count), glances_);
+    Check(cudaGetLastError(), "reading device memory");
+  }
+  void Glanced(unsigned char* to) override { ToHost(to, glances_, kMostGlances * kGlanceBytes); }
   void ToHost(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying from the device");
   }
@@ -438,7 +462,8 @@ class CudaOps : public DeviceOps {
   cudaEvent_t begin_ = nullptr, end_ = nullptr, rested_ = nullptr, settled_ = nullptr;
   unsigned int* flag_ = nullptr;
   void* flush_ = nullptr;
-  std::size_t* offsets_ = nullptr;  // on the device
+  unsigned char* glances_ = nullptr;  // on the device
+  std::size_t* offsets_ = nullptr;    // there, too
   std::size_t offsets_room_ = 0;
   std::size_t flush_bytes_ = 0;
   Awake awake_{1, {}};

@@ -47,6 +47,15 @@ class DeviceOps {
   virtual void Copy(void* to, const void* from, std::size_t bytes) = 0;  // on the device; queued
   // Pieces of `bytes` (whole words of 16), each `offset` bytes from `to` and `from`, in one step; queued.
   virtual void CopyPieces(char* to, const char* from, const std::vector<std::size_t>& offsets, std::size_t bytes) = 0;
+  // Up to kMostGlances places at once, in one small kernel: its bytes of each, kGlanceBytes apart, are written to `to`
+  // on the host by Glanced, which waits. On a GPU; elsewhere nobody works on when the processes stand.
+  struct Place {
+    const void* at;
+    std::size_t bytes;  // up to kGlanceBytes
+  };
+  static constexpr std::size_t kMostGlances = 256, kGlanceBytes = 4;
+  virtual void Glance(const std::vector<Place>& /*places*/) {}  // queued
+  virtual void Glanced(unsigned char* /*to*/) {}
   virtual void ToHost(void* to, const void* from, std::size_t bytes) = 0;    // waits
   virtual void FromHost(void* to, const void* from, std::size_t bytes) = 0;  // waits
   // Writes `element_bytes` (1 to 16) of `pattern` over and over; queued.

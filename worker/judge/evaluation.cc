@@ -86,7 +86,7 @@ class Evaluator {
       }
       if (!settings_.skip_timing) {
         conversation_.SetStage("time");
-        if (problem_.bytes > kLargeBytes) ops_.ReleaseCache();  // the check's
+        if (problem_.large()) ops_.ReleaseCache();  // the check's
         timing_ = std::make_unique<Timing>(problem_, ops_, settings_, progress_, *candidate_, *values_, timed_slots_,
                                            *check_, random_, std::move(rivals));
         if (settings_.watch) {
@@ -193,7 +193,7 @@ class Evaluator {
     StageDone("hello");
     conversation_.SetStage("open");
     // What fits is decided with nothing of the last evaluation in the way.
-    if (problem_.bytes > kLargeBytes) ops_.ReleaseCache();
+    if (problem_.large()) ops_.ReleaseCache();
     // Float64 takes twice the bytes, for inputs, outputs and what is in between; the rest of the evaluation holds some
     // four times the problem's bytes (shared, pristine, expected, copied out). Without room for both the reference as
     // written is compared with.
@@ -240,7 +240,8 @@ class Evaluator {
     if (candidate_ != nullptr) {
       if (candidate_->steps() != nullptr) candidate_->steps()->Map();
       progress_("open", "what asking it costs");
-      candidate_->LearnAsking(timed_slots_, PracticeRuns(ops_, settings_), Between(problem_, ops_));
+      candidate_->LearnAsking(LengthsOfRuns(ops_, problem_, settings_, timed_slots_), PracticeRuns(ops_, settings_),
+                              Between(problem_, ops_));
     }
     arena_.Open(&conversation_, open);
   }
@@ -384,7 +385,7 @@ EvaluationOutcome Evaluate(LoadedProblem& problem, DeviceOps& ops, wire::Channel
     DeviceOps& ops;
     ~Released() {
       try {
-        if (problem.bytes > kLargeBytes) ops.ReleaseCache();
+        if (problem.large()) ops.ReleaseCache();
       } catch (const std::exception&) {  // the device is lost; whoever asks it next says so
       }
     }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "worker/judge/distributions.h"
+#include "worker/judge/problem_error.h"
 #include "worker/judge/shaken.h"
 #include "worker/judge/tensor_type.h"
 
@@ -67,8 +68,9 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         const auto moved = [&](double size) {
           try {
             return InDouble(Moved(leaves, size), expected.plain);
-          } catch (const std::exception&) {
-            return std::vector<at::Tensor>();  // no memory for a second one: judged without
+          } catch (const std::exception& error) {
+            expected.no_room = expected.no_room || TellsOfMemory(error);  // for a second one: judged without
+            return std::vector<at::Tensor>();
           }
         };
         expected.nudged = moved(kNudge);
@@ -80,9 +82,10 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
         CountTies(leaves, &expected);
         if (!expected.nudged.empty()) NudgeMore(leaves, kFew, &expected);
       }
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       Expected as_written;
       as_written.plain = std::move(expected.plain);
+      as_written.no_room = TellsOfMemory(error);
       expected = std::move(as_written);
       problem_.double_seconds = -1;
     }
@@ -196,7 +199,8 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
         }
       }
     }
-  } catch (const std::exception&) {  // no memory for another one: those that there are
+  } catch (const std::exception& error) {  // no memory for another one: those that there are
+    expected->no_room = expected->no_room || TellsOfMemory(error);
   }
   if (nudges == 1) return false;
   try {
@@ -209,7 +213,8 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
       const double share = one.jumped / nudges / static_cast<double>(one.high.numel());
       expected->jumps[one.output] = std::max(expected->jumps[one.output], share);
     }
-  } catch (const std::exception&) {  // no memory: the others stay as the one nudge shows them
+  } catch (const std::exception& error) {  // no memory: the others stay as the one nudge shows them
+    expected->no_room = expected->no_room || TellsOfMemory(error);
   }
   return true;
 }
@@ -246,7 +251,8 @@ void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
       written->Run();
       exact->Run();
       add(written->Outputs(), exact->Outputs());
-    } catch (const std::exception&) {  // the reference refuses them, or there is no memory: those that there are
+    } catch (const std::exception& error) {  // the reference refuses them, or there is no memory: those that there are
+      expected->no_room = expected->no_room || TellsOfMemory(error);
     }
   }
   expected->errors.assign(expected->plain.size(), 0);
@@ -294,8 +300,9 @@ void Expecting::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) 
       const double most = (halfway[i] + kMissed) * (kNudge / kHalfway);
       expected->jumps.push_back(std::min(far[i] * (kNudge / kFar), most) / n);
     }
-  } catch (const std::exception&) {
-    expected->jumps.clear();  // no memory for another one: judged without
+  } catch (const std::exception& error) {
+    expected->no_room = expected->no_room || TellsOfMemory(error);
+    expected->jumps.clear();  // judged without
   }
 }
 
@@ -339,8 +346,9 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
       add(moved);
       ops_.Synchronize();  // what is only queued has taken no time yet
     }
-  } catch (const std::exception&) {
-    if (turns == 0) return;  // no memory for another one: what was counted so far
+  } catch (const std::exception& error) {
+    expected->no_room = expected->no_room || TellsOfMemory(error);
+    if (turns == 0) return;  // else what was counted so far
   }
   expected->turned.resize(expected->plain.size());
   for (std::size_t i : outputs) expected->turned[i] = {masks[i], turns};

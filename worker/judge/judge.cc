@@ -317,6 +317,7 @@ class Judge {
       };
       // A problem that is itself judged is described whatever is wrong with it, and not kept.
       const bool check = body.value("check", false);
+      problem_.large_bytes = body.value("large_bytes", kLargeBytes);
       problem_.reference = MakeReference(body.at("problem"));
       Reference& reference = *problem_.reference;
       auto begin = Clock::now();

@@ -52,7 +52,8 @@ bool Opponent::Prepare(Values& values, std::size_t timed_slots, bool high_fits) 
     arena_.Map(&conversation_);
     if (side_->steps() != nullptr) side_->steps()->Map();
     progress_("open", "what asking the rival costs");
-    side_->LearnAsking(timed_slots, PracticeRuns(ops_, settings_), Between(problem_, ops_));
+    side_->LearnAsking(LengthsOfRuns(ops_, problem_, settings_, timed_slots), PracticeRuns(ops_, settings_),
+                       Between(problem_, ops_));
     arena_.Open(&conversation_, open);
     conversation_.SetStage("check");
     check_->Run(

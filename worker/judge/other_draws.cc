@@ -63,13 +63,6 @@ void LeaveOutNaN(Expected* expected) {
   expected->left_out = std::move(left_out);
 }
 
-Verdict NoRoom() {
-  return {
-      "VERDICT_UNMEASURABLE",
-      "outputs between timed runs cannot be checked: there is no memory any more for what the reference gives there",
-      {}};
-}
-
 // The device is lost, and nothing that it says is of the problem.
 bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
   return ops.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos;
@@ -116,7 +109,7 @@ void OtherDraws::Saw(const Expected& given) { given_finite_ = given_finite_ && A
 // a reference in reduced precision does to them could not be told from what the candidate does.
 std::optional<OtherDraw> OtherDraws::Lean(const Slot& slot, const std::vector<Leaf>& leaves) {
   if (!expecting_.has_high() || reduced_ > 0 || HasExact(slot)) return std::nullopt;
-  OtherDraw drawn{Distribution::kGiven, leaves, {}, "", ""};
+  OtherDraw drawn{Distribution::kGiven, kLeaning, leaves, {}, "", ""};
   try {
     const Transformed made = Transform(Distribution::kGiven, kLeaning, problem_.reduction, &secret_, &drawn.leaves);
     if (!made.skipped.empty()) return std::nullopt;
@@ -201,89 +194,65 @@ void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* 
   expected.numbers_alone = true;
 }
 
-OtherDraw OtherDraws::Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules) {
-  OtherDraw drawn{distribution, {}, {}, "", ""};
+OtherDraw OtherDraws::Draw(Distribution distribution, int form, const Slot& slot, const Rules& rules) {
+  OtherDraw drawn = DrawValues(distribution, form, slot);
+  if (drawn.skipped.empty()) Expect(slot, rules, &drawn);
+  return drawn;
+}
+
+OtherDraw OtherDraws::DrawValues(Distribution distribution, int form, const Slot& slot) {
+  OtherDraw drawn{distribution, form, {}, {}, "", ""};
   drawn.as_drawn = distribution == Distribution::kGiven && form == kAsDrawn;
   if (OneTerm(distribution, form) && !FactorOf(distribution, form)) {
     drawn.skipped = kTried;
-    reference_.SelectShapeSet(0);
     return drawn;
   }
-  reference_.SelectShapeSet(set);
+  reference_.SelectShapeSet(slot.shape_set);
   drawn.leaves = reference_.Draw(SecretSeed());
   try {
     const Transformed made = Make(distribution, form, &drawn);
     drawn.how = drawn.as_drawn ? "as drawn" : made.how;
     drawn.skipped = made.skipped;
   } catch (const std::exception& error) {
-    drawn.skipped =
-        "such values cannot be made: " + (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
-  }
-  Rules here = rules;
-  here.one_term = drawn.one_term;
-  if (drawn.skipped.empty()) {
-    try {
-      const bool numbers_alone = distribution == Distribution::kRare && NumbersAlone(form);
-      drawn.expected = expecting_.Compute(drawn.leaves, true, !numbers_alone);
-      slot.MustFit(drawn.expected.plain);
-      if (numbers_alone) {
-        AskForNumbers(slot, rules, &drawn);
-      } else if (MakesNoIntegers(drawn.leaves)) {
-        drawn.skipped = "the reference makes integers of numbers there that these cannot hold";
-      } else {
-        LeaveOutIndices(slot, here, &drawn);
-        if (distribution == Distribution::kRare && form == kNotNumbers) LeaveOutNaN(&drawn.expected);
-        if (drawn.skipped.empty()) {
-          if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn.leaves, &drawn.expected);
-          drawn.skipped = Unusable(drawn, here);
-        }
-        if (drawn.skipped.empty() && distribution == Distribution::kRare && IsFixed(form) && ClosesRows(drawn.leaves)) {
-          closes_rows_ = form;
-          drawn.skipped = "a mask lets nothing through in whole rows there";
-        }
-      }
-    } catch (const std::exception& error) {
-      if (AssertFailed(ops_, error)) throw;
-      drawn.skipped = "the reference refuses such inputs: " +
-                      (reference_.HeldOut(set) ? std::string(kHidden) : Bounded(error.what(), 200));
-    }
+    drawn.skipped = "such values cannot be made: " +
+                    (reference_.HeldOut(slot.shape_set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
   reference_.SelectShapeSet(0);
   return drawn;
 }
 
-void OtherDraws::Shed(OtherDraw* drawn) {
-  Expected& expected = drawn->expected;
-  drawn->shed = {!expected.high.empty(), !expected.nudged.empty(), !expected.wide.empty(), !expected.turned.empty(),
-                 !expected.jumps.empty()};
-  for (at::Tensor& plain : expected.plain) plain = at::empty({}, plain.options()).expand(plain.sizes());
-  for (auto* tensors : {&expected.high, &expected.nudged, &expected.wide}) tensors->clear();
-  expected.turned.clear();
-  expected.jumps.clear();
-}
-
-void OtherDraws::Regain(OtherDraw* drawn) {
-  if (!drawn->shed) return;
-  const OtherDraw::Shed had = *std::exchange(drawn->shed, std::nullopt);
-  Expected again;
+void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) {
+  const auto [distribution, form] = std::pair(drawn->distribution, drawn->form);
+  Rules here = rules;
+  here.one_term = drawn->one_term;
+  reference_.SelectShapeSet(slot.shape_set);
   try {
-    again = expecting_.Compute(drawn->leaves, had.high, had.nudged);
+    const bool numbers_alone = distribution == Distribution::kRare && NumbersAlone(form);
+    drawn->expected = expecting_.Compute(drawn->leaves, true, !numbers_alone);
+    slot.MustFit(drawn->expected.plain);
+    if (numbers_alone) {
+      AskForNumbers(slot, rules, drawn);
+    } else if (MakesNoIntegers(drawn->leaves)) {
+      drawn->skipped = "the reference makes integers of numbers there that these cannot hold";
+    } else {
+      LeaveOutIndices(slot, here, drawn);
+      if (distribution == Distribution::kRare && form == kNotNumbers) LeaveOutNaN(&drawn->expected);
+      if (drawn->skipped.empty()) {
+        if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn->leaves, &drawn->expected);
+        drawn->skipped = Unusable(*drawn, here);
+      }
+      if (drawn->skipped.empty() && distribution == Distribution::kRare && IsFixed(form) && ClosesRows(drawn->leaves)) {
+        closes_rows_ = form;
+        drawn->skipped = "a mask lets nothing through in whole rows there";
+      }
+    }
   } catch (const std::exception& error) {
-    if (!TellsOfMemory(error)) throw;
-    throw NoRoom();
+    if (AssertFailed(ops_, error)) throw;
+    drawn->expected.no_room = drawn->expected.no_room || TellsOfMemory(error);
+    drawn->skipped = "the reference refuses such inputs: " +
+                     (reference_.HeldOut(slot.shape_set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
-  // (What is missing there was no memory for.)
-  if ((had.high && again.high.empty()) || (had.nudged && again.nudged.empty()) || (had.wide && again.wide.empty()) ||
-      (had.turned && again.turned.empty()) || (had.jumps && again.jumps.empty())) {
-    throw NoRoom();
-  }
-  Expected& expected = drawn->expected;
-  expected.plain = std::move(again.plain);
-  expected.high = std::move(again.high);
-  expected.nudged = std::move(again.nudged);
-  expected.wide = std::move(again.wide);
-  expected.turned = std::move(again.turned);
-  expected.jumps = std::move(again.jumps);
+  reference_.SelectShapeSet(0);
 }
 
 // Of the draws beyond the check those that show lower precision there must be.
@@ -292,23 +261,23 @@ bool OtherDraws::LongSums() const {
   return problem_.reduction >= kLong;
 }
 
-void OtherDraws::Keep(Distribution distribution, int form) {
-  kept_.push_back({distribution, form});
-  if (distribution == Distribution::kGiven) ++kept_given_;
+void OtherDraws::Keep(const KeptDraw& kept) {
+  kept_.push_back(kept);
+  if (kept.distribution == Distribution::kGiven) ++kept_given_;
 }
 
 std::size_t OtherDraws::LeastAgain() const { return LongSums() ? 1 + std::max<std::size_t>(kept_given_, 1) : 1; }
 
-std::optional<std::pair<Distribution, int>> OtherDraws::TakeKept() {
+std::optional<KeptDraw> OtherDraws::TakeKept() {
   if (kept_.empty()) return std::nullopt;
   std::size_t next = secret_.Below(kept_.size());
   if (LongSums()) {
     for (std::size_t i = 0; i < kept_.size(); ++i) {
-      if (kept_[i].first == Distribution::kGiven) next = i;
+      if (kept_[i].distribution == Distribution::kGiven) next = i;
     }
   }
   std::swap(kept_[next], kept_.back());
-  const std::pair<Distribution, int> taken = kept_.back();
+  const KeptDraw taken = kept_.back();
   kept_.pop_back();
   return taken;
 }
@@ -326,7 +295,7 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
                   problem_.ExactnessOf(i) != Exactness::kExact && !Parted(i, *drawn);
     if (!left_out[i]) continue;
     expected.by_keys.resize(left_out.size());
-    expected.by_keys[i] = KeysSaySomething(i, slot.shape_set, *drawn, rules);
+    expected.by_keys[i] = KeysSaySomething(i, slot.shape_set, rules, drawn);
     left_out[i] = !expected.by_keys[i];
   }
   if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
@@ -336,11 +305,11 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
   expected.left_out = std::move(left_out);
 }
 
-std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
-                                                   const Rules& rules) {
+std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size_t shape_set, const Rules& rules,
+                                                   OtherDraw* drawn) {
   // Shifted ones ask how terms that cancel are put together, of a choice as of a number: too much of who need not say
   // how far apart two keys are.
-  if (drawn.distribution == Distribution::kShifted && problem_.ExactnessOf(output) == Exactness::kRounded) {
+  if (drawn->distribution == Distribution::kShifted && problem_.ExactnessOf(output) == Exactness::kRounded) {
     return std::nullopt;
   }
   try {
@@ -350,14 +319,15 @@ std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size
     }
     const std::vector<std::optional<double>>& sizes = known->second;
     if (output >= sizes.size() || !sizes[output]) return std::nullopt;
-    const std::optional<Comparison> own = CompareByKeys(problem_, drawn.leaves, output, drawn.expected.plain[output],
+    const std::optional<Comparison> own = CompareByKeys(problem_, drawn->leaves, output, drawn->expected.plain[output],
                                                         rules.OfKeys(*sizes[output]), &secret_);
     const bool says = own && own->ok && !own->undecided && kNoiseFactor * own->noise.rms <= kMostNoise &&
                       (reduced_ <= 0 || reduced_ * own->noise.condition <= kMostNoise / 2);
     return says ? sizes[output] : std::nullopt;
   } catch (const std::exception& error) {
     if (AssertFailed(ops_, error)) throw;
-    return std::nullopt;  // no memory to look
+    drawn->expected.no_room = drawn->expected.no_room || TellsOfMemory(error);
+    return std::nullopt;
   }
 }
 

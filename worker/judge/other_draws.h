@@ -36,16 +36,19 @@ bool HasExact(const Slot& slot);  // among its outputs there are some of exact t
 
 struct OtherDraw {
   Distribution distribution;
+  int form;
   std::vector<Leaf> leaves;
   Expected expected;
   std::string how, skipped;         // skipped: why it is of no use
   std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
   bool as_drawn = false;            // the problem's own values as they are (kAsDrawn)
-  // Set where Shed let go of what is expected: what there was of it.
-  struct Shed {
-    bool high, nudged, wide, turned, jumps;
-  };
-  std::optional<Shed> shed = {};
+};
+
+// Values that were of use.
+struct KeptDraw {
+  Distribution distribution;
+  int form;
+  bool no_room;  // Expected::no_room, then
 };
 
 class OtherDraws {
@@ -59,24 +62,21 @@ class OtherDraws {
 
   // Such a draw moved (kLeaning), with what is expected of it, where that says something. The shape set is selected.
   std::optional<OtherDraw> Lean(const Slot& slot, const std::vector<Leaf>& leaves);
-  // One draw of another distribution, for a slot of this shape set; `rules`: by which it would be judged. Leaves shape
-  // set 0 selected.
-  OtherDraw Draw(Distribution distribution, int form, std::size_t set, const Slot& slot, const Rules& rules);
+  // One draw of another distribution, for this slot; `rules`: by which it would be judged. Leaves shape set 0 selected.
+  OtherDraw Draw(Distribution distribution, int form, const Slot& slot, const Rules& rules);
+  // Its two halves: the values, which take little time and no more memory than they are; and what is expected of them,
+  // which says whether they are of use.
+  OtherDraw DrawValues(Distribution distribution, int form, const Slot& slot);
+  void Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   // Why the problem says that such values are not worth a draw; empty = they are, as all but RARE and INTEGERS
   // are always.
   std::string Idle(Distribution distribution) const;
   bool Idle(Distribution distribution, int form) const;
 
-  // Lets go of the outputs that are expected of a draw, but for their sizes and types: several times as large as its
-  // inputs, for which there is no room where many wait. Regain computes them again, or throws the Verdict
-  // UNMEASURABLE: on values for which there is no memory any more nobody is right.
-  static void Shed(OtherDraw* drawn);
-  void Regain(OtherDraw* drawn);
-
   // These values, of shape set 0, were of use, and may be drawn again.
-  void Keep(Distribution distribution, int form);
-  // One of those, each once, in random order (those of GIVEN first where sums are long): a distribution and its form.
-  std::optional<std::pair<Distribution, int>> TakeKept();
+  void Keep(const KeptDraw& kept);
+  // One of those, each once, in random order (those of GIVEN first where sums are long).
+  std::optional<KeptDraw> TakeKept();
   // How many of them a candidate is to meet again at least, however long they take.
   std::size_t LeastAgain() const;
   // So long that the errors of lower precision average out on the problem's own values.
@@ -90,8 +90,8 @@ class OtherDraws {
   void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   // Expected::by_keys of an output: nothing where its keys say nothing either.
-  std::optional<double> KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
-                                         const Rules& rules);
+  std::optional<double> KeysSaySomething(std::size_t output, std::size_t shape_set, const Rules& rules,
+                                         OtherDraw* drawn);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
   // cannot hold; gives other fractions where equal keys are put in another order.
@@ -111,7 +111,7 @@ class OtherDraws {
   // Of the problem's own values; once asked for.
   std::optional<bool> given_overflows_, given_decide_;
   std::map<std::size_t, std::vector<std::optional<double>>> given_keys_;  // KeySizes, by shape set
-  std::vector<std::pair<Distribution, int>> kept_;
+  std::vector<KeptDraw> kept_;
   std::size_t kept_given_ = 0;
   int closes_rows_ = -1;  // the form of RARE that did last
   Random secret_ = Random::Secret();

@@ -14,7 +14,8 @@
 
 namespace grove::judge {
 
-// Below this, giving cached device memory back costs more than it is worth.
+// Of a problem of more than so many bytes not everything fits on a device at once (LoadedProblem::large). Below this,
+// giving cached device memory back costs more than it is worth.
 inline constexpr std::size_t kLargeBytes = std::size_t{1} << 30;
 
 struct LoadedProblem {
@@ -44,6 +45,8 @@ struct LoadedProblem {
   double draw_seconds = 0;         // one draw of the inputs
   double double_seconds = -1;      // one float64 evaluation; negative = not to be had
   std::size_t bytes = 0;           // of inputs, parameters and outputs together
+  std::size_t large_bytes = kLargeBytes;
+  bool large() const { return bytes > large_bytes; }
 };
 
 }  // namespace grove::judge

@@ -21,7 +21,7 @@ std::string RunForProfiler(LoadedProblem& problem, DeviceOps& ops, wire::Channel
   // Under a profiler one call takes as long as its kernels' many replays, so the whole is what is bounded.
   Conversation conversation(std::move(candidate), {seconds, seconds}, nullptr);
   std::string failure;
-  if (problem.bytes > kLargeBytes) ops.ReleaseCache();
+  if (problem.large()) ops.ReleaseCache();
   {
     Arena arena(ops, random);
     try {
@@ -58,7 +58,7 @@ std::string RunForProfiler(LoadedProblem& problem, DeviceOps& ops, wire::Channel
       failure = verdict.reason;
     }
   }
-  if (problem.bytes > kLargeBytes) ops.ReleaseCache();
+  if (problem.large()) ops.ReleaseCache();
   return failure;
 }
 

@@ -56,7 +56,7 @@ void DeviceResults::Hear(std::vector<Piece> pieces, const std::vector<std::uint6
   }
 }
 
-char* DeviceResults::Find(std::uint64_t place, std::size_t bytes) const {
+char* DeviceResults::At(std::uint64_t place, std::size_t bytes) const {
   const auto piece = pieces_.find(place >> kOffsetBits);
   if (piece == pieces_.end()) return nullptr;
   const std::uint64_t offset = place & ((std::uint64_t{1} << kOffsetBits) - 1);
@@ -65,13 +65,13 @@ char* DeviceResults::Find(std::uint64_t place, std::size_t bytes) const {
 }
 
 bool DeviceResults::Read(std::uint64_t place, char* to, std::size_t bytes) {
-  const char* from = Find(place, bytes);
+  const char* from = At(place, bytes);
   if (from != nullptr) ops_.Copy(to, from, bytes);
   return from != nullptr;
 }
 
 void DeviceResults::Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) {
-  if (char* to = Find(place, bytes)) ops_.Fill(to, from, bytes, bytes);
+  if (char* to = At(place, bytes)) ops_.Fill(to, from, bytes, bytes);
 }
 
 }  // namespace grove::judge

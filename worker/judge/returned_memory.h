@@ -25,6 +25,8 @@ class ReturnedMemory {
   // To the judge's memory on the device; queued. False where not all of it is there. Throws UNMEASURABLE where one page
   // of it may be many.
   virtual bool Read(std::uint64_t place, char* to, std::size_t bytes) = 0;
+  // Where the judge has it on a GPU; null where nothing is there.
+  virtual const char* Find(std::uint64_t /*place*/, std::size_t /*bytes*/) const { return nullptr; }
   virtual void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) = 0;  // 1 to 16 bytes; queued
 };
 
@@ -53,10 +55,11 @@ class DeviceResults : public ReturnedMemory {
   ~DeviceResults() override;
   void Hear(std::vector<Piece> pieces, const std::vector<std::uint64_t>& freed);
   bool Read(std::uint64_t place, char* to, std::size_t bytes) override;
+  const char* Find(std::uint64_t place, std::size_t bytes) const override { return At(place, bytes); }
   void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) override;
 
  private:
-  char* Find(std::uint64_t place, std::size_t bytes) const;  // null where nothing is there
+  char* At(std::uint64_t place, std::size_t bytes) const;  // null where nothing is there
 
   DeviceOps& ops_;
   const std::uint64_t most_bytes_;

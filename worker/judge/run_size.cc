@@ -54,6 +54,13 @@ double RunSpan(const DeviceOps& ops, const EvaluationSettings& settings) {
   return (ops.cuda() ? kSpanCuda : kSpanCpu) * LongerBy(ops, settings);
 }
 
+RunLengths LengthsOfRuns(const DeviceOps& ops, const LoadedProblem& problem, const EvaluationSettings& settings,
+                         std::size_t slots) {
+  const double call = std::max(problem.reference_seconds, 1e-7);
+  const double calls = std::clamp(std::ceil(RunSpan(ops, settings) / call), 1.0, static_cast<double>(slots));
+  return {slots, static_cast<std::size_t>(calls), calls * call};
+}
+
 int PracticeRuns(const DeviceOps& ops, const EvaluationSettings& settings) {
   if (!ops.cuda()) return kPracticeCpu;
   if (LongerBy(ops, settings) <= 1) return kPracticeCuda;

@@ -18,6 +18,14 @@ std::size_t TimedSlots(const DeviceOps& ops, const LoadedProblem& problem, const
 // Seconds of a timed run of the faster side, as far as slots go.
 double RunSpan(const DeviceOps& ops, const EvaluationSettings& settings);
 
+// Of timed runs, for a candidate as fast as the reference. `slots`: TimedSlots.
+struct RunLengths {
+  std::size_t most, calls;  // calls at most, and as many as fill the span
+  double seconds;
+};
+RunLengths LengthsOfRuns(const DeviceOps& ops, const LoadedProblem& problem, const EvaluationSettings& settings,
+                         std::size_t slots);
+
 // How often asking is tried before a candidate's program is loaded (CandidateSide::LearnAsking).
 int PracticeRuns(const DeviceOps& ops, const EvaluationSettings& settings);
 

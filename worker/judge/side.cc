@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "worker/judge/clock.h"
@@ -31,6 +33,11 @@ constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
 constexpr double kMoreOwnStopping = 1.25, kMoreOwnStoppingOnce = 50e-6;
 // By which asking may have become dearer since then: of itself, seconds, and of a run.
 constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
+// About as long as it is between two timed runs on a GPU; how often a script practises after as much; and of practice
+// as long as timed runs: calls, whose results are kept, of so many bytes each.
+constexpr std::chrono::milliseconds kRested{25};
+constexpr int kRestedTimes = 5;
+constexpr std::size_t kMostPractised = 128, kPractisedBytes = std::size_t{32} << 20;
 
 }  // namespace
 
@@ -106,7 +113,7 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
       // The clock stops when work of our own has gone through the device, behind whatever it was still doing.
-      [this] { return WaitUntilQuiet(); },
+      [this, &sets] { return WaitUntilQuiet(&sets); },
       // The last call's inputs first: what is late is late from the end.
       [this, &sets] {
         if (ops_.cuda()) TakeOutputs(sets);
@@ -114,6 +121,7 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
         ops_.Synchronize();
       });
   if (!ops_.cuda()) TakeOutputs(sets);
+  CompareGlances();
   if (keep_ && reads_) {
     constexpr std::size_t kMostWrites = 256;
     RefuseShared(sets);
@@ -129,7 +137,7 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
 
 // Two contexts that are both at work take turns: an empty kernel has its own after some milliseconds, and says nothing
 // of who goes on behind it. The next one does.
-Clock::time_point CandidateSide::WaitUntilQuiet() {
+Clock::time_point CandidateSide::WaitUntilQuiet(const std::vector<std::size_t>* ran) {
   // Of the run that it belongs to, and seconds: who goes on for longer is noticed before the reference's run.
   constexpr double kMost = 2, kMostOnce = 50e-3;
   ops_.EmptyRun();
@@ -137,9 +145,15 @@ Clock::time_point CandidateSide::WaitUntilQuiet() {
   if (!ops_.cuda() || quick_ <= 0) return begin;
   const double most = kMost * std::chrono::duration<double>(begin - asked_).count() + kMostOnce;
   auto quiet = begin;
+  if (ran != nullptr) ChooseGlances(*ran);
   for (;;) {
     const auto next = Clock::now();
-    ops_.EmptyRun();
+    if (glances_.empty()) {
+      ops_.EmptyRun();
+    } else {
+      ops_.Glance(glances_);
+      ops_.Synchronize();
+    }
     if (Since(next) <= quick_) return quiet;
     quiet = Clock::now();
     if (Since(begin) <= most) continue;
@@ -156,6 +170,7 @@ void CandidateSide::LearnQuick() {
   constexpr int kTimes = 15;
   std::vector<double> behind;
   ops_.EmptyRun();
+  ops_.Glance({});  // its code is loaded now
   for (int i = 0; i < kTimes; ++i) {
     const auto begin = Clock::now();
     ops_.EmptyRun();
@@ -215,21 +230,76 @@ void CandidateSide::MustHaveKept(const std::vector<std::size_t>& sets) const {
   }
 }
 
+void CandidateSide::FindResults(const std::vector<std::size_t>& ran) {
+  const std::size_t outputs = arena_.at(ran.front()).out.places.size();
+  result_places_.resize(ran.size() * outputs);
+  for (std::size_t i = 0; i < result_places_.size(); ++i) {
+    result_places_[i] = arena_.ResultPlace(i / outputs, i % outputs);
+  }
+}
+
+std::vector<std::size_t> CandidateSide::CallOf(const std::vector<std::size_t>& ran) const {
+  std::vector<std::size_t> call_of(arena_.size(), ran.size());
+  for (std::size_t call = 0; call < ran.size(); ++call) call_of[ran[call]] = call;
+  return call_of;
+}
+
+// What comes after the clock has stopped and before all is copied: copying large outputs takes as long as making them,
+// and a kernel that is at work on the device is not interrupted for it.
+void CandidateSide::ChooseGlances(const std::vector<std::size_t>& ran) {
+  glances_.clear();
+  glanced_.clear();
+  if (!ops_.cuda() || !keep_ || keeping_.empty() || ran.empty() || (python_ && !reads_)) return;
+  if (reads_) FindResults(ran);
+  const std::vector<std::size_t> call_of = CallOf(ran);
+  const std::size_t outputs = arena_.at(ran.front()).out.places.size(), all = keeping_.size() * outputs;
+  for (std::size_t i = 0; all > 0 && i < DeviceOps::kMostGlances; ++i) {
+    const Glance glance{keeping_[i % all / outputs], i % all % outputs, 0};
+    const std::size_t at = call_of.at(glance.set) * outputs + glance.output;
+    const Slot& slot = arena_.at(glance.set);
+    const Place& place = slot.out.places[glance.output];
+    const char* its = !reads_ || result_places_.at(at) == kInItsSlot
+                          ? slot.outputs->data() + place.offset
+                          : returned_->Find(result_places_.at(at), place.bytes);
+    if (its == nullptr || place.bytes == 0) continue;
+    const std::size_t bytes = std::min(place.bytes, DeviceOps::kGlanceBytes);
+    glanced_.push_back({glance.set, glance.output, random_.Below(place.bytes - bytes + 1)});
+    glances_.push_back({its + glanced_.back().offset, bytes});
+  }
+}
+
+// What was not there yet is left unwritten.
+void CandidateSide::CompareGlances() {
+  if (glances_.empty()) return;
+  constexpr std::size_t kBytes = DeviceOps::kMostGlances * DeviceOps::kGlanceBytes;
+  std::vector<unsigned char> then(kBytes), now(kBytes);
+  ops_.Glanced(then.data());
+  for (std::size_t i = 0; i < glances_.size(); ++i) {
+    const Slot& slot = arena_.at(glanced_[i].set);
+    const Place& place = slot.out.places[glanced_[i].output];
+    glances_[i].at = slot.kept + (place.offset - slot.out.places[0].offset) + glanced_[i].offset;
+  }
+  ops_.Glance(glances_);
+  ops_.Glanced(now.data());
+  for (std::size_t i = 0; i < glances_.size(); ++i) {
+    const std::size_t at = i * DeviceOps::kGlanceBytes;
+    if (std::memcmp(&then[at], &now[at], glances_[i].bytes) != 0) {
+      LeaveUnwritten(arena_.at(glanced_[i].set), glanced_[i].output);
+    }
+  }
+  glances_.clear();
+}
+
 void CandidateSide::TakeOutputs(const std::vector<std::size_t>& ran) {
   if (!keep_ || keeping_.empty() || (python_ && !reads_)) return;
   if (reads_) {
     if (!ops_.cuda() && !conversation_.held()) {
       throw std::logic_error("results are read while their process goes on");
     }
-    const std::size_t outputs = arena_.at(ran.front()).out.places.size();
-    result_places_.resize(ran.size() * outputs);
-    for (std::size_t i = 0; i < result_places_.size(); ++i) {
-      result_places_[i] = arena_.ResultPlace(i / outputs, i % outputs);
-    }
+    if (!ops_.cuda() || quick_ <= 0) FindResults(ran);  // else at the answer
     returned_->Look();
   }
-  std::vector<std::size_t> call_of(arena_.size(), ran.size());
-  for (std::size_t call = 0; call < ran.size(); ++call) call_of[ran[call]] = call;
+  const std::vector<std::size_t> call_of = CallOf(ran);
   const std::size_t stride = Stride(arena_.at(0).out);
   char* to = static_cast<char*>(kept_.data_ptr());
   for (std::size_t set : keeping_) {
@@ -381,9 +451,43 @@ double CandidateSide::AskForNothing() {
   return Run({});
 }
 
-void CandidateSide::LearnAsking(std::size_t calls, int times, const std::function<void()>& between) {
-  like_ = calls;
-  constexpr std::size_t kFew = 4;
+// What the judge does between two timed runs of a candidate's, and as long as that takes.
+void CandidateSide::RestAsTimed(std::size_t calls, const std::function<void()>& between) {
+  const auto end = Clock::now() + kRested;
+  std::vector<std::size_t> sets(calls);
+  std::iota(sets.begin(), sets.end(), 0);
+  // (Where drawing takes longer, that it takes time is what it does to a process.)
+  if (values_.RefillSeconds(calls) <= std::chrono::duration<double>(kRested).count()) values_.Refill(sets);
+  Prepare(sets);
+  for (std::size_t i = 0; i < calls && Clock::now() < end; ++i) between();
+  std::this_thread::sleep_until(end);
+}
+
+void CandidateSide::LearnRested(const RunLengths& lengths, double each, const std::function<void()>& between) {
+  const std::size_t fit = std::min(kMostPractised, ops_.free_bytes() / 16 / kPractisedBytes);
+  const std::size_t calls = std::min(static_cast<std::size_t>(lengths.seconds / std::max(each, 1e-6)), fit);
+  const bool longer = reads_ && calls > 2 * kFew;
+  const auto practise = [&] {
+    RestAsTimed(lengths.calls, between);
+    MakeReady({});
+    asked_ = Clock::now();
+    conversation_.Practise(calls, like_, [this] { return WaitUntilQuiet(); });
+  };
+  std::vector<double> empty, stopping;
+  if (longer) practise();  // takes its memory
+  for (int i = 0; i < kRestedTimes; ++i) {
+    RestAsTimed(lengths.calls, between);
+    empty.push_back(AskForNothing());
+    if (!longer) continue;
+    practise();
+    stopping.push_back(conversation_.stopping());
+  }
+  dearer_rested_ = std::max(Median(empty) - empty_before_, 0.0);
+  if (longer) stopping_ = std::max(stopping_, Median(stopping));
+}
+
+void CandidateSide::LearnAsking(const RunLengths& lengths, int times, const std::function<void()>& between) {
+  like_ = lengths.most;
   // T(n) = asking + n calls: twice T(n) less T(2n).
   std::vector<double> empty, few, twice, stopping, quieting;
   const auto practise = [&](std::size_t count) {
@@ -400,24 +504,31 @@ void CandidateSide::LearnAsking(std::size_t calls, int times, const std::functio
   }
   if (ops_.cuda()) LearnQuick();
   practise(kFew);  // pages its code and memory in
-  for (int i = 0; i < times; ++i) {
-    between();
-    empty.push_back(AskForNothing());
-    few.push_back(practise(kFew));
-    twice.push_back(practise(2 * kFew));
-    stopping.push_back(conversation_.stopping());
-    if (ops_.cuda()) {
-      const auto begin = Clock::now();
-      WaitUntilQuiet();
-      quieting.push_back(Since(begin));
+  // Where it may be a large part of short runs, more often: what is not known of it widens the interval.
+  constexpr double kMostError = 0.01;  // of a run
+  constexpr int kMostRounds = 3;
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (int i = 0; i < times; ++i) {
+      between();
+      empty.push_back(AskForNothing());
+      few.push_back(practise(kFew));
+      twice.push_back(practise(2 * kFew));
+      stopping.push_back(conversation_.stopping());
+      if (ops_.cuda()) {
+        const auto begin = Clock::now();
+        WaitUntilQuiet();
+        quieting.push_back(Since(begin));
+      }
     }
+    asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
+    if (!ops_.cuda() || asking_error_ <= kMostError * lengths.seconds) break;
   }
   if (ops_.cuda()) quieting_ = Median(quieting);
   stopping_ = Median(stopping);
   empty_before_ = Median(empty);
-  asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
   if (python_ && !reads_) LearnStoring(between);
   if (ops_.cuda()) LearnHanding();
+  if (ops_.cuda()) LearnRested(lengths, (Median(twice) - Median(few)) / kFew, between);
   if (steps_ != nullptr) steps_->Learn();
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
@@ -507,8 +618,9 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
 }
 
 double CandidateSide::Asking(double empty, double implied, double run) const {
-  const double dearer = std::max(empty - empty_before_, implied > 0 ? implied - asking_ : -asking_);
-  return asking_ + std::min({dearer, kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run});
+  const double most = std::min(kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run);
+  const double by_empty = std::min(empty - empty_before_, std::max(most, dearer_rested_));
+  return asking_ + (implied > 0 ? std::max(by_empty, std::min(implied - asking_, most)) : by_empty);
 }
 
 double CandidateSide::AskingError(const std::vector<double>& empty) const {

@@ -19,6 +19,7 @@
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/returned_memory.h"
+#include "worker/judge/run_size.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/values.h"
 
@@ -137,7 +138,8 @@ class CandidateSide : public Side {
   // Of a run in steps: what each of these sets has given, one behind the other from the first tensor on, is kept.
   void TakeGiven(const std::vector<std::size_t>& sets, const std::vector<char>& outputs);
   // From when on nobody was at work on the device. Waits for that; UNMEASURABLE where it takes far longer than the run.
-  std::chrono::steady_clock::time_point WaitUntilQuiet();
+  // `ran`: sets of the run that it ends, whose outputs are glanced at when it is quiet.
+  std::chrono::steady_clock::time_point WaitUntilQuiet(const std::vector<std::size_t>* ran = nullptr);
   // A Python candidate copies its outputs now, unless they are read from its memory. May take no longer for it than
   // such copies take, nor its inputs longer.
   double Collect(const std::vector<std::size_t>& sets) override;
@@ -159,8 +161,8 @@ class CandidateSide : public Side {
   // What asking this process for so many calls costs, while no code but ours has run in it (docs/timing.md). Called
   // once, when its memory is mapped and before the program is opened: later nobody could say.
   // `between`: work of the judge's own, as there is between timed runs; caches and processors are used by it.
-  // `times`: of each kind of run.
-  void LearnAsking(std::size_t calls, int times, const std::function<void()>& between);
+  // `times`: of each kind of run, on a GPU up to three times as often.
+  void LearnAsking(const RunLengths& lengths, int times, const std::function<void()>& between);
   // From now on an empty run is asked for as a run of so many calls is.
   void AskLike(std::size_t calls) { like_ = calls; }
   // One run of nothing, in the state in which timed runs are asked for: after a rest, with caches as cold. Seconds.
@@ -181,6 +183,12 @@ class CandidateSide : public Side {
 
  private:
   void TakeOutputs(const std::vector<std::size_t>& ran);
+  // Where a script says that the results of its last run lie.
+  void FindResults(const std::vector<std::size_t>& ran);
+  std::vector<std::size_t> CallOf(const std::vector<std::size_t>& ran) const;  // ran.size() for others
+  // Secret places in the outputs that are kept, which must hold then what is copied later.
+  void ChooseGlances(const std::vector<std::size_t>& ran);
+  void CompareGlances();
   // A reply's `outputs`, of outputs that are as they must be.
   nlohmann::json AsWanted() const;
   // As a call does that writes nothing: in the judge's copy.
@@ -195,9 +203,15 @@ class CandidateSide : public Side {
   void LearnQuick();
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
+  void RestAsTimed(std::size_t calls, const std::function<void()>& between);
+  // On a GPU who wakes after 20 ms of other work is asked at a higher price than who has just practised, and a script
+  // that has worked for some milliseconds takes longer to stand still. `each`: seconds of a call of practice.
+  void LearnRested(const RunLengths& lengths, double each, const std::function<void()>& between);
   void Hand(const std::vector<std::size_t>& sets) override;
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
+
+  static constexpr std::size_t kFew = 4;  // calls of practice, and twice as many
 
   Conversation& conversation_;
   Arena& arena_;
@@ -205,10 +219,11 @@ class CandidateSide : public Side {
   bool python_;
   double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
   double empty_before_ = 0;
-  double asking_error_ = 0;  // of the two
-  double quick_ = 0;         // seconds that an empty kernel behind another takes at most where nobody else is at work
-  double quieting_ = 0;      // and WaitUntilQuiet when it stands, while nothing of it is loaded
-  double stopping_ = 0;      // seconds until it stands after a run, while nothing of it is loaded
+  double asking_error_ = 0;   // of the two
+  double dearer_rested_ = 0;  // by so much, when as much came before it as before a timed run
+  double quick_ = 0;          // seconds that an empty kernel behind another takes at most where nobody else is at work
+  double quieting_ = 0;       // and WaitUntilQuiet when it stands, while nothing of it is loaded
+  double stopping_ = 0;       // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
   std::size_t like_ = 0;
@@ -222,7 +237,12 @@ class CandidateSide : public Side {
   std::vector<std::size_t> keeping_;          // sets whose outputs were kept last, or are to be
   bool keep_ = false;                         // in the next run
   at::Tensor kept_;                           // room for them
-  std::size_t most_kept_ = 0;                 // 0 = not known yet
+  struct Glance {
+    std::size_t set, output, offset;
+  };
+  std::vector<Glance> glanced_;            // in the last run
+  std::vector<DeviceOps::Place> glances_;  // where these are
+  std::size_t most_kept_ = 0;              // 0 = not known yet
   Random random_ = Random::Secret();
 };
 

@@ -94,13 +94,21 @@ double Timing::RunUntimed() {
   return candidate_.Run(sets);
 }
 
+// False where there is none left.
+bool Timing::DrawElsewhere() {
+  std::optional<Check::Again> drawn = check_.DrawAgain(candidate_.arena().at(0));
+  if (drawn) elsewhere_.push_back(*std::move(drawn));
+  return drawn.has_value();
+}
+
 void Timing::RunElsewhere() {
-  OtherDraw drawn = std::move(elsewhere_.back());
+  Check::Again again = std::move(elsewhere_.back());
   elsewhere_.pop_back();
   been_elsewhere_ = true;
+  const bool later = check_.ExpectsLater();
   std::size_t most = runs_.calls, least = runs_.calls;
   for (const Series& entry : series_) {
-    if (entry.rival == nullptr && !drawn.shed) continue;
+    if (entry.rival == nullptr && !later) continue;
     most = std::max(most, entry.calls);
     if (entry.rival != nullptr) least = std::min(least, entry.calls);
   }
@@ -110,20 +118,21 @@ void Timing::RunElsewhere() {
   };
   const std::size_t set = sets[random_.Below(least)];
   values_.Refill(sets);
+  OtherDraw& drawn = again.drawn;
   for (std::size_t i = 0; i < drawn.leaves.size(); ++i) {
     const Leaf& leaf = values_.leaves(set)[i];
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
   }
   drawn.leaves = values_.leaves(set);
-  if (drawn.shed) {  // what the references returned last is in the way
+  if (later) {  // what the references returned last is in the way
     for (Series& entry : series_) {
       if (entry.reference != nullptr) entry.reference->Forget();
     }
   }
   candidate_.Keep({set});
   timed_.CandidateUncounted(some(runs_.calls));
-  check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set), candidate_.reply(),
-                     drawn);
+  const bool of_use = check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set),
+                                         candidate_.reply(), again);
   for (Series& entry : series_) {
     if (entry.rival == nullptr || !entry.unavailable.empty()) continue;
     entry.Guarded([&] {
@@ -131,10 +140,12 @@ void Timing::RunElsewhere() {
       rival.Keep({set});
       timed_.Other(rival, /*rival=*/true, some(entry.calls));
       entry.rival_check->VerifyAgain(rival.conversation(), &rival.arena(), &rival.arena().at(set), rival.reply(),
-                                     drawn);
+                                     again);
     });
   }
-  if (!drawn.shed) return;
+  if (!later) return;
+  if (!of_use) ++elsewhere_later_;
+  if (elsewhere_later_ > 0) elsewhere_later_ = DrawElsewhere() ? elsewhere_later_ - 1 : 0;
   // Torch has given back what it had cached: no timed run is to begin by asking for it.
   for (Series& entry : series_) {
     if (entry.reference == nullptr || !entry.unavailable.empty()) continue;
@@ -266,10 +277,12 @@ void Timing::Run() {
     if (entry.rival != nullptr) entry.rival->conversation().HoldBetweenRuns(true);
   }
   Turns turns(kElsewhere);
-  while (elsewhere_.size() < check_.LeastAgain() || turns.Take(check_.AgainSeconds())) {
-    std::optional<OtherDraw> drawn = check_.DrawAgain(&candidate_.arena().at(0));
-    if (!drawn) break;
-    elsewhere_.push_back(*std::move(drawn));
+  while (elsewhere_.size() + elsewhere_later_ < check_.LeastAgain() || turns.Take(check_.AgainSeconds())) {
+    if (check_.ExpectsLater() && !elsewhere_.empty()) {
+      ++elsewhere_later_;
+    } else if (!DrawElsewhere()) {
+      break;
+    }
   }
   progress_("time", "what runs cost");  // from here on nothing else is to begin on this machine
   values_.Refill({0});

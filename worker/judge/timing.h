@@ -69,6 +69,8 @@ class Timing {
   double ProbeCandidate();
   void Pair(Series* series);
   void ShortRun();
+  // One more of `elsewhere_`; false where there is none left.
+  bool DrawElsewhere();
   // A run like all others but for one set, whose values are the next of `elsewhere_`.
   void RunElsewhere();
   double MeasureAlone();
@@ -102,7 +104,8 @@ class Timing {
   double drawn_ = 0;  // seconds of drawing before begin_
   // Draws of other distributions for runs between the pairs, the first of them after so many: the check is not over
   // when timing begins. Made before it, so that no run is known by a pause before it.
-  std::vector<OtherDraw> elsewhere_;
+  std::vector<Check::Again> elsewhere_;
+  std::size_t elsewhere_later_ = 0;  // that are drawn when the one that waits has been verified
   int first_elsewhere_ = 0;
   bool been_elsewhere_ = false;
   int pairs_ = 0;
