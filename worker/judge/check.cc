@@ -34,6 +34,13 @@ constexpr double kBeyond = 8;
 // Seconds of an evaluation in float64: the draw that is looked at for marks of lower precision has one up to this.
 constexpr double kMostForMarks = 2;
 
+Verdict NoRoomBetweenRuns() {
+  return {
+      "VERDICT_UNMEASURABLE",
+      "outputs between timed runs cannot be checked: there is no memory any more for what the reference gives there",
+      {}};
+}
+
 }  // namespace
 
 Check::Check(LoadedProblem& problem, DeviceOps& ops, const EvaluationSettings& settings, bool high_fits)
@@ -356,10 +363,10 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     marks_ = trial == marked && LooksForMarks(slot->leaves);
     VerifyFairly(*conversation, arena, slot, reply, Take(*slot, expected), expected, slot->leaves, trial,
                  leans ? Drawn::kLeaning : Drawn::kForCheck);
-    if (marks_) others_.Keep({Distribution::kGiven, kAsDrawn, expected.no_room});
+    if (marks_) others_.KeepGiven(kAsDrawn);
     marks_ = false;
     if (leans) noise_ = std::move(noise);
-    if (leans && set == 0) others_.Keep({Distribution::kGiven, kLeaning, expected.no_room});
+    if (leans && set == 0) others_.KeepGiven(kLeaning);
     rules_ = {rule_, {}};
     current_->how.clear();
   }
@@ -445,7 +452,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     const Reply reply = RunThere(conversation, index);
     foreign_wall_ += reply.wall;
     VerifyOther(*conversation, arena, slot, reply, Take(*slot, drawn.expected), drawn.expected, slot->leaves);
-    others_.Keep({distribution, form, drawn.expected.no_room});  // whichever shapes it was tried on
+    others_.Keep(drawn, *slot);  // whichever shapes it was tried on
     borne.insert(form);
   }
 }
@@ -476,54 +483,53 @@ double Check::AgainSeconds() const {
   return problem_.draw_seconds + kEager * problem_.reference_seconds + kDouble * std::max(problem_.double_seconds, 0.0);
 }
 
-std::optional<Check::Again> Check::DrawAgain(const Slot& slot) {
+std::optional<OtherDraw> Check::DrawAgain(const Slot& slot) {
   constexpr double kMostOfWall = 0.015;  // where one takes longer at best, there is none
   if (AgainSeconds() > kMostOfWall * settings_.run_wall) return std::nullopt;
   while (const auto kept = others_.TakeKept()) {
     const double seconds = problem_.double_seconds;
     std::optional<OtherDraw> drawn;
-    OnOthers(kept->distribution, [&] {
-      if (kept->distribution == Distribution::kGiven && kept->form == kAsDrawn) rules_.rule.leaning = false;
-      drawn = ExpectsLater() ? others_.DrawValues(kept->distribution, kept->form, slot)
-                             : others_.Draw(kept->distribution, kept->form, slot, rules_);
+    OnOthers(kept->first, [&] {
+      if (kept->first == Distribution::kGiven && kept->second == kAsDrawn) rules_.rule.leaning = false;
+      drawn = ExpectsLater() ? others_.DrawValues(kept->first, kept->second, slot)
+                             : others_.Draw(kept->first, kept->second, slot, rules_);
     });
     // Slots and references hold memory now, for want of which the check's evaluations do not end.
     problem_.double_seconds = seconds;
+    if (ExpectsLater() && drawn->no_memory) throw NoRoomBetweenRuns();
     if (!drawn->skipped.empty()) continue;
     MakeRoom();
-    return Again{*std::move(drawn), !kept->no_room};
+    return drawn;
   }
   return std::nullopt;
 }
 
 bool Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
-                        const Again& again) {
+                        OtherDraw drawn) {
   bool of_use = true;
-  OnOthers(again.drawn.distribution, [&] {
-    OtherDraw drawn = again.drawn;
+  OnOthers(drawn.distribution, [&] {
     if (drawn.as_drawn) rules_.rule.leaning = false;
     std::vector<at::Tensor> got = Take(*slot);
     if (ExpectsLater()) {
       const double seconds = problem_.double_seconds;
       others_.Expect(*slot, rules_, &drawn);
       problem_.double_seconds = seconds;
-      // (The problem's own values are judged in the check without their nudges, too.)
-      const bool enough = drawn.distribution == Distribution::kGiven && !drawn.expected.high.empty();
-      if (drawn.expected.no_room && again.room && !enough) {
-        throw Verdict{
-            "VERDICT_UNMEASURABLE",
-            "outputs between timed runs cannot be checked: there is no memory any more for what the reference "
-            "gives there",
-            {}};
-      }
+      if (others_.Lacks(drawn)) throw NoRoomBetweenRuns();
       of_use = drawn.skipped.empty();
     }
     if (of_use) {
       current_->how = drawn.how + ", between timed runs";
       rules_.one_term = drawn.one_term;
       marks_ = drawn.as_drawn;
-      VerifyOther(conversation, arena, slot, reply, std::move(got), drawn.expected, drawn.leaves);
+      try {
+        VerifyOther(conversation, arena, slot, reply, std::move(got), drawn.expected, drawn.leaves);
+      } catch (const Verdict& verdict) {
+        // With what is missing it might be right.
+        if (verdict.verdict == "VERDICT_WRONG" && ExpectsLater() && drawn.expected.no_room) throw NoRoomBetweenRuns();
+        throw;
+      }
     }
+    got.clear();
     drawn.expected = {};
     MakeRoom();
   });

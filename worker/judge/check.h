@@ -59,11 +59,7 @@ class Check {
 
   // One more of each that Run found to be of use, in random order (the leaning one first where sums are long), for a
   // slot of shape set 0: who counts calls knows when the check is over. Nothing where there is none left.
-  struct Again {
-    OtherDraw drawn;
-    bool room = true;  // in the check there was memory for all that is expected of such values
-  };
-  std::optional<Again> DrawAgain(const Slot& slot);
+  std::optional<OtherDraw> DrawAgain(const Slot& slot);
   // Whether these are values alone until they are verified: what is expected of a large problem's is several times as
   // large, and there may be no room for it beside what timed runs need. Then one waits at a time, too.
   bool ExpectsLater() const { return problem_.large(); }
@@ -71,9 +67,9 @@ class Check {
   // by what its evaluations took before there was a candidate.
   std::size_t LeastAgain() const { return others_.LeastAgain(); }
   double AgainSeconds() const;
-  // Compares what that slot holds after a run on them. Throws the Verdict when it is not right. False where the values
-  // turn out to be of no use.
-  bool VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, const Again& again);
+  // Compares what that slot holds after a run on them. Throws the Verdict when it is not right, UNMEASURABLE where
+  // there is no memory any more to say so. False where the values turn out to be of no use.
+  bool VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply, OtherDraw drawn);
 
   // The reference's parameters are not as they were built: said of what is wrong.
   void ParametersVaried() { varied_ = true; }

@@ -63,6 +63,7 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
   if (high && has_high()) {
     try {
       expected.high = InDouble(leaves, expected.plain);
+      expected.had_high = !expected.high.empty();
       if (nudge && !expected.high.empty()) {
         FindStill(leaves, expected.high);
         const auto moved = [&](double size) {
@@ -85,7 +86,7 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
     } catch (const std::exception& error) {
       Expected as_written;
       as_written.plain = std::move(expected.plain);
-      as_written.no_room = TellsOfMemory(error);
+      as_written.no_room = expected.no_room || TellsOfMemory(error);
       expected = std::move(as_written);
       problem_.double_seconds = -1;
     }
@@ -199,8 +200,7 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
         }
       }
     }
-  } catch (const std::exception& error) {  // no memory for another one: those that there are
-    expected->no_room = expected->no_room || TellsOfMemory(error);
+  } catch (const std::exception&) {  // no memory for another one: those that there are
   }
   if (nudges == 1) return false;
   try {
@@ -213,8 +213,7 @@ bool Expecting::NudgeMore(const std::vector<Leaf>& leaves, std::int64_t most, Ex
       const double share = one.jumped / nudges / static_cast<double>(one.high.numel());
       expected->jumps[one.output] = std::max(expected->jumps[one.output], share);
     }
-  } catch (const std::exception& error) {  // no memory: the others stay as the one nudge shows them
-    expected->no_room = expected->no_room || TellsOfMemory(error);
+  } catch (const std::exception&) {  // no memory: the others stay as the one nudge shows them
   }
   return true;
 }
@@ -251,8 +250,7 @@ void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
       written->Run();
       exact->Run();
       add(written->Outputs(), exact->Outputs());
-    } catch (const std::exception& error) {  // the reference refuses them, or there is no memory: those that there are
-      expected->no_room = expected->no_room || TellsOfMemory(error);
+    } catch (const std::exception&) {  // the reference refuses them, or there is no memory: those that there are
     }
   }
   expected->errors.assign(expected->plain.size(), 0);
@@ -300,9 +298,8 @@ void Expecting::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) 
       const double most = (halfway[i] + kMissed) * (kNudge / kHalfway);
       expected->jumps.push_back(std::min(far[i] * (kNudge / kFar), most) / n);
     }
-  } catch (const std::exception& error) {
-    expected->no_room = expected->no_room || TellsOfMemory(error);
-    expected->jumps.clear();  // judged without
+  } catch (const std::exception&) {
+    expected->jumps.clear();  // no memory for another one: judged without
   }
 }
 
@@ -346,9 +343,8 @@ void Expecting::TurnOver(Exactness which, const std::vector<Leaf>& leaves, doubl
       add(moved);
       ops_.Synchronize();  // what is only queued has taken no time yet
     }
-  } catch (const std::exception& error) {
-    expected->no_room = expected->no_room || TellsOfMemory(error);
-    if (turns == 0) return;  // else what was counted so far
+  } catch (const std::exception&) {
+    if (turns == 0) return;  // no memory for another one: what was counted so far
   }
   expected->turned.resize(expected->plain.size());
   for (std::size_t i : outputs) expected->turned[i] = {masks[i], turns};

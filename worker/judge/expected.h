@@ -34,7 +34,8 @@ struct Expected {
   std::vector<double> errors;
   // Asked is alone whether there are numbers where the reference has numbers: what they are is not said.
   bool numbers_alone = false;
-  bool no_room = false;        // evaluations that belong to it are missing for want of memory
+  bool no_room = false;   // evaluations in float64 are missing for want of memory, beyond those that only add to them
+  bool had_high = false;  // there was one, whether it is still there
   std::vector<bool> left_out;  // outputs of which these values say nothing; empty where they say something of all
   bool LeftOut(std::size_t output) const { return output < left_out.size() && left_out[output]; }
   // Of positions that these values leave to rounding, or to equal keys, and that are judged by their keys (by_keys.h):

@@ -214,6 +214,7 @@ OtherDraw OtherDraws::DrawValues(Distribution distribution, int form, const Slot
     drawn.how = drawn.as_drawn ? "as drawn" : made.how;
     drawn.skipped = made.skipped;
   } catch (const std::exception& error) {
+    drawn.no_memory = TellsOfMemory(error);
     drawn.skipped = "such values cannot be made: " +
                     (reference_.HeldOut(slot.shape_set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
@@ -248,7 +249,7 @@ void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) 
     }
   } catch (const std::exception& error) {
     if (AssertFailed(ops_, error)) throw;
-    drawn->expected.no_room = drawn->expected.no_room || TellsOfMemory(error);
+    drawn->no_memory = TellsOfMemory(error);
     drawn->skipped = "the reference refuses such inputs: " +
                      (reference_.HeldOut(slot.shape_set) ? std::string(kHidden) : Bounded(error.what(), 200));
   }
@@ -261,23 +262,40 @@ bool OtherDraws::LongSums() const {
   return problem_.reduction >= kLong;
 }
 
-void OtherDraws::Keep(const KeptDraw& kept) {
-  kept_.push_back(kept);
-  if (kept.distribution == Distribution::kGiven) ++kept_given_;
+void OtherDraws::Keep(const OtherDraw& drawn, const Slot& slot) {
+  kept_.push_back({drawn.distribution, drawn.form});
+  // What another shape set has room for says nothing of the timed one.
+  Evaluations& had = had_[kept_.back()];
+  had.high = drawn.expected.had_high;
+  had.nudged = slot.shape_set == 0 && !drawn.expected.nudged.empty();
+}
+
+void OtherDraws::KeepGiven(int form) {
+  kept_.push_back({Distribution::kGiven, form});
+  ++kept_given_;
+}
+
+bool OtherDraws::Lacks(const OtherDraw& drawn) const {
+  if (drawn.no_memory) return true;
+  if (!drawn.expected.no_room) return false;
+  const auto had = had_.find({drawn.distribution, drawn.form});
+  // (The problem's own values are not nudged in every draw of the check.)
+  const Evaluations then = had != had_.end() ? had->second : Evaluations{expecting_.has_high(), false};
+  return (then.high && !drawn.expected.had_high) || (then.nudged && drawn.expected.nudged.empty());
 }
 
 std::size_t OtherDraws::LeastAgain() const { return LongSums() ? 1 + std::max<std::size_t>(kept_given_, 1) : 1; }
 
-std::optional<KeptDraw> OtherDraws::TakeKept() {
+std::optional<std::pair<Distribution, int>> OtherDraws::TakeKept() {
   if (kept_.empty()) return std::nullopt;
   std::size_t next = secret_.Below(kept_.size());
   if (LongSums()) {
     for (std::size_t i = 0; i < kept_.size(); ++i) {
-      if (kept_[i].distribution == Distribution::kGiven) next = i;
+      if (kept_[i].first == Distribution::kGiven) next = i;
     }
   }
   std::swap(kept_[next], kept_.back());
-  const KeptDraw taken = kept_.back();
+  const std::pair<Distribution, int> taken = kept_.back();
   kept_.pop_back();
   return taken;
 }
@@ -295,7 +313,7 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
                   problem_.ExactnessOf(i) != Exactness::kExact && !Parted(i, *drawn);
     if (!left_out[i]) continue;
     expected.by_keys.resize(left_out.size());
-    expected.by_keys[i] = KeysSaySomething(i, slot.shape_set, rules, drawn);
+    expected.by_keys[i] = KeysSaySomething(i, slot.shape_set, *drawn, rules);
     left_out[i] = !expected.by_keys[i];
   }
   if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
@@ -305,11 +323,11 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
   expected.left_out = std::move(left_out);
 }
 
-std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size_t shape_set, const Rules& rules,
-                                                   OtherDraw* drawn) {
+std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
+                                                   const Rules& rules) {
   // Shifted ones ask how terms that cancel are put together, of a choice as of a number: too much of who need not say
   // how far apart two keys are.
-  if (drawn->distribution == Distribution::kShifted && problem_.ExactnessOf(output) == Exactness::kRounded) {
+  if (drawn.distribution == Distribution::kShifted && problem_.ExactnessOf(output) == Exactness::kRounded) {
     return std::nullopt;
   }
   try {
@@ -319,15 +337,14 @@ std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size
     }
     const std::vector<std::optional<double>>& sizes = known->second;
     if (output >= sizes.size() || !sizes[output]) return std::nullopt;
-    const std::optional<Comparison> own = CompareByKeys(problem_, drawn->leaves, output, drawn->expected.plain[output],
+    const std::optional<Comparison> own = CompareByKeys(problem_, drawn.leaves, output, drawn.expected.plain[output],
                                                         rules.OfKeys(*sizes[output]), &secret_);
     const bool says = own && own->ok && !own->undecided && kNoiseFactor * own->noise.rms <= kMostNoise &&
                       (reduced_ <= 0 || reduced_ * own->noise.condition <= kMostNoise / 2);
     return says ? sizes[output] : std::nullopt;
   } catch (const std::exception& error) {
     if (AssertFailed(ops_, error)) throw;
-    drawn->expected.no_room = drawn->expected.no_room || TellsOfMemory(error);
-    return std::nullopt;
+    return std::nullopt;  // no memory to look
   }
 }
 

@@ -42,13 +42,7 @@ struct OtherDraw {
   std::string how, skipped;         // skipped: why it is of no use
   std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
   bool as_drawn = false;            // the problem's own values as they are (kAsDrawn)
-};
-
-// Values that were of use.
-struct KeptDraw {
-  Distribution distribution;
-  int form;
-  bool no_room;  // Expected::no_room, then
+  bool no_memory = false;           // why it is skipped
 };
 
 class OtherDraws {
@@ -74,9 +68,12 @@ class OtherDraws {
   bool Idle(Distribution distribution, int form) const;
 
   // These values, of shape set 0, were of use, and may be drawn again.
-  void Keep(const KeptDraw& kept);
-  // One of those, each once, in random order (those of GIVEN first where sums are long).
-  std::optional<KeptDraw> TakeKept();
+  void Keep(const OtherDraw& drawn, const Slot& slot);
+  void KeepGiven(int form);
+  // One of those, each once, in random order (those of GIVEN first where sums are long): a distribution and its form.
+  std::optional<std::pair<Distribution, int>> TakeKept();
+  // Whether evaluations that such values had when they were kept are missing now, for want of memory.
+  bool Lacks(const OtherDraw& drawn) const;
   // How many of them a candidate is to meet again at least, however long they take.
   std::size_t LeastAgain() const;
   // So long that the errors of lower precision average out on the problem's own values.
@@ -90,8 +87,8 @@ class OtherDraws {
   void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   // Expected::by_keys of an output: nothing where its keys say nothing either.
-  std::optional<double> KeysSaySomething(std::size_t output, std::size_t shape_set, const Rules& rules,
-                                         OtherDraw* drawn);
+  std::optional<double> KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
+                                         const Rules& rules);
   bool Parted(std::size_t output, const OtherDraw& drawn);
   // Whether the reference does on these values what it does not on the problem's own: makes integers of what they
   // cannot hold; gives other fractions where equal keys are put in another order.
@@ -111,7 +108,11 @@ class OtherDraws {
   // Of the problem's own values; once asked for.
   std::optional<bool> given_overflows_, given_decide_;
   std::map<std::size_t, std::vector<std::optional<double>>> given_keys_;  // KeySizes, by shape set
-  std::vector<KeptDraw> kept_;
+  std::vector<std::pair<Distribution, int>> kept_;
+  struct Evaluations {
+    bool high = false, nudged = false;
+  };
+  std::map<std::pair<Distribution, int>, Evaluations> had_;
   std::size_t kept_given_ = 0;
   int closes_rows_ = -1;  // the form of RARE that did last
   Random secret_ = Random::Secret();

@@ -55,11 +55,17 @@ std::optional<Reckoning::Implied> Reckoning::DearerThan(double plain) const {
   return implied.seconds > plain + beyond ? std::optional(implied) : std::nullopt;
 }
 
+double Reckoning::PlainAsking() const {
+  const Implied implied = runs_tell_ ? ImpliedAsking() : Implied();
+  return candidate_.Asking(Median(runs_.empty), 0, runs_.runs.empty() ? 0 : Median(runs_.runs),
+                           implied.seconds + 2 * implied.error);
+}
+
 double Reckoning::Asking() const {
-  const double run = runs_.runs.empty() ? 0 : Median(runs_.runs), empty = Median(runs_.empty);
-  const double plain = candidate_.Asking(empty, 0, run);
+  const double plain = PlainAsking();
   const auto implied = DearerThan(plain);
-  return implied ? candidate_.Asking(empty, implied->seconds, run) : plain;
+  if (!implied) return plain;
+  return candidate_.Asking(Median(runs_.empty), implied->seconds, runs_.runs.empty() ? 0 : Median(runs_.runs));
 }
 
 CallTimes Reckoning::Calls(const Series& series, double asking) const {
@@ -100,8 +106,7 @@ double Reckoning::AskingShare(const Series& series, double asking) const {
   };
   const double other = series.rival != nullptr ? series.rival->AskingError(series.other_empty)
                                                : std::hypot(MedianError(series.other_empty), series.first_error);
-  const auto implied =
-      DearerThan(candidate_.Asking(Median(runs_.empty), 0, runs_.runs.empty() ? 0 : Median(runs_.runs)));
+  const auto implied = DearerThan(PlainAsking());
   const double mine = std::max(candidate_.AskingError(runs_.empty), implied ? implied->error : 0.0);
   return std::hypot(share(mine, series.candidate, asking), share(other, series.other, EmptyOf(series)));
 }

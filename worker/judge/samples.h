@@ -102,6 +102,7 @@ class Reckoning {
   double EmptyOf(const Series& series) const;  // what is taken off the runs of the other side
 
  private:
+  double PlainAsking() const;  // by empty runs alone
   // The same where it is used: beyond `plain`, what was learnt before the load.
   std::optional<Implied> DearerThan(double plain) const;
 

@@ -26,7 +26,9 @@ constexpr double kMoreStoring = 1.25;
 // So may the inputs, and a moment for what else the judge's host does.
 constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
 // Behind another empty kernel the next one may take so much more, and to wait until all is quiet.
-constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kMoreQuieting = 1.25, kMoreQuietingOnce = 50e-6;
+// (kFinding: where in the results it is to look.)
+constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kFinding = 20e-6, kMoreQuieting = 1.25,
+                 kMoreQuietingOnce = 50e-6;
 // And standing still: a busy machine takes its time.
 constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
 // Where what it makes of its results until then is taken for them: no more than that stopping is not always the same.
@@ -37,7 +39,7 @@ constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
 // as long as timed runs: calls, whose results are kept, of so many bytes each.
 constexpr std::chrono::milliseconds kRested{25};
 constexpr int kRestedTimes = 5;
-constexpr std::size_t kMostPractised = 128, kPractisedBytes = std::size_t{32} << 20;
+constexpr std::size_t kMostPractised = 64, kPractisedBytes = std::size_t{32} << 20;
 
 }  // namespace
 
@@ -109,6 +111,7 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
+  ChooseGlances();
   asked_ = Clock::now();
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
@@ -145,16 +148,21 @@ Clock::time_point CandidateSide::WaitUntilQuiet(const std::vector<std::size_t>* 
   if (!ops_.cuda() || quick_ <= 0) return begin;
   const double most = kMost * std::chrono::duration<double>(begin - asked_).count() + kMostOnce;
   auto quiet = begin;
-  if (ran != nullptr) ChooseGlances(*ran);
-  for (;;) {
-    const auto next = Clock::now();
-    if (glances_.empty()) {
+  // The first from then on, so that there is no moment that nobody watches.
+  double quick = quick_;
+  auto next = begin;
+  if (ran != nullptr) {
+    FindGlances(*ran);
+    quick += kFinding;
+  }
+  for (;; next = Clock::now(), quick = quick_) {
+    if (ran == nullptr || glances_.empty()) {
       ops_.EmptyRun();
     } else {
       ops_.Glance(glances_);
       ops_.Synchronize();
     }
-    if (Since(next) <= quick_) return quiet;
+    if (Since(next) <= quick) return quiet;
     quiet = Clock::now();
     if (Since(begin) <= most) continue;
     char text[200];
@@ -245,27 +253,51 @@ std::vector<std::size_t> CandidateSide::CallOf(const std::vector<std::size_t>& r
 }
 
 // What comes after the clock has stopped and before all is copied: copying large outputs takes as long as making them,
-// and a kernel that is at work on the device is not interrupted for it.
-void CandidateSide::ChooseGlances(const std::vector<std::size_t>& ran) {
+// and a kernel that is at work on the device is not interrupted for it. Where, is drawn before the run.
+void CandidateSide::ChooseGlances() {
   glances_.clear();
   glanced_.clear();
-  if (!ops_.cuda() || !keep_ || keeping_.empty() || ran.empty() || (python_ && !reads_)) return;
-  if (reads_) FindResults(ran);
+  if (!ops_.cuda() || !keep_ || keeping_.empty() || (python_ && !reads_)) return;
+  constexpr std::size_t kEachOnce = DeviceOps::kMostGlances / 2;
+  const std::vector<Place>& places = arena_.at(keeping_[0]).out.places;
+  std::uint64_t bytes = 0;
+  for (const Place& place : places) bytes += place.bytes;
+  if (bytes == 0) return;
+  for (std::size_t i = 0; i < DeviceOps::kMostGlances; ++i) {
+    Glance glance{keeping_[random_.Below(keeping_.size())], 0, 0};
+    if (keeping_.size() * places.size() <= kEachOnce && i < keeping_.size() * places.size()) {
+      glance.set = keeping_[i / places.size()];
+      glance.output = i % places.size();
+    } else {
+      for (std::uint64_t at = random_.Below(bytes); at >= places[glance.output].bytes; ++glance.output) {
+        at -= places[glance.output].bytes;
+      }
+    }
+    const std::size_t its = places[glance.output].bytes;
+    if (its == 0) continue;
+    glance.offset = random_.Below(its - std::min(its, DeviceOps::kGlanceBytes) + 1);
+    glanced_.push_back(glance);
+  }
+}
+
+void CandidateSide::FindGlances(const std::vector<std::size_t>& ran) {
+  if (reads_ && keep_ && !ran.empty()) FindResults(ran);
+  if (glanced_.empty()) return;
   const std::vector<std::size_t> call_of = CallOf(ran);
-  const std::size_t outputs = arena_.at(ran.front()).out.places.size(), all = keeping_.size() * outputs;
-  for (std::size_t i = 0; all > 0 && i < DeviceOps::kMostGlances; ++i) {
-    const Glance glance{keeping_[i % all / outputs], i % all % outputs, 0};
-    const std::size_t at = call_of.at(glance.set) * outputs + glance.output;
+  std::vector<Glance> found;
+  for (const Glance& glance : glanced_) {
     const Slot& slot = arena_.at(glance.set);
     const Place& place = slot.out.places[glance.output];
-    const char* its = !reads_ || result_places_.at(at) == kInItsSlot
-                          ? slot.outputs->data() + place.offset
-                          : returned_->Find(result_places_.at(at), place.bytes);
-    if (its == nullptr || place.bytes == 0) continue;
-    const std::size_t bytes = std::min(place.bytes, DeviceOps::kGlanceBytes);
-    glanced_.push_back({glance.set, glance.output, random_.Below(place.bytes - bytes + 1)});
-    glances_.push_back({its + glanced_.back().offset, bytes});
+    const char* its = slot.outputs->data() + place.offset;
+    if (reads_) {
+      const std::uint64_t at = result_places_.at(call_of.at(glance.set) * slot.out.places.size() + glance.output);
+      if (at != kInItsSlot) its = returned_->Find(at, place.bytes);
+    }
+    if (its == nullptr) continue;
+    found.push_back(glance);
+    glances_.push_back({its + glance.offset, std::min(place.bytes, DeviceOps::kGlanceBytes)});
   }
+  glanced_ = std::move(found);
 }
 
 // What was not there yet is left unwritten.
@@ -483,6 +515,7 @@ void CandidateSide::LearnRested(const RunLengths& lengths, double each, const st
     stopping.push_back(conversation_.stopping());
   }
   dearer_rested_ = std::max(Median(empty) - empty_before_, 0.0);
+  rested_error_ = MedianError(empty);
   if (longer) stopping_ = std::max(stopping_, Median(stopping));
 }
 
@@ -617,14 +650,16 @@ void CandidateSide::LearnStoring(const std::function<void()>& between) {
   storing_ = each * static_cast<double>(bytes) / static_cast<double>(sets);
 }
 
-double CandidateSide::Asking(double empty, double implied, double run) const {
+double CandidateSide::Asking(double empty, double implied, double run, double most_implied) const {
   const double most = std::min(kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run);
-  const double by_empty = std::min(empty - empty_before_, std::max(most, dearer_rested_));
+  const double by_empty =
+      std::min(empty - empty_before_, std::max(most, std::min(dearer_rested_, most_implied - asking_)));
   return asking_ + (implied > 0 ? std::max(by_empty, std::min(implied - asking_, most)) : by_empty);
 }
 
 double CandidateSide::AskingError(const std::vector<double>& empty) const {
-  return std::hypot(asking_error_, MedianError(empty));
+  const bool bound = Median(empty) - empty_before_ > dearer_rested_;
+  return std::hypot(asking_error_, MedianError(empty), bound ? rested_error_ : 0);
 }
 
 }  // namespace grove::judge

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -170,7 +171,9 @@ class CandidateSide : public Side {
   // What is taken off runs of `run` seconds: what was learnt before the load, and by how much it has become dearer
   // since, of which the candidate's own process is the witness and which is bounded therefore. `empty`: what runs of
   // nothing take now; `implied`: what its runs of two lengths say that asking costs (0: they do not say it). Seconds.
-  double Asking(double empty, double implied, double run) const;
+  // `most_implied`: the most that these runs leave possible.
+  double Asking(double empty, double implied, double run,
+                double most_implied = std::numeric_limits<double>::infinity()) const;
   // The standard error of that, the runs of nothing being these now. Seconds.
   double AskingError(const std::vector<double>& empty) const;
   double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
@@ -187,7 +190,8 @@ class CandidateSide : public Side {
   void FindResults(const std::vector<std::size_t>& ran);
   std::vector<std::size_t> CallOf(const std::vector<std::size_t>& ran) const;  // ran.size() for others
   // Secret places in the outputs that are kept, which must hold then what is copied later.
-  void ChooseGlances(const std::vector<std::size_t>& ran);
+  void ChooseGlances();
+  void FindGlances(const std::vector<std::size_t>& ran);
   void CompareGlances();
   // A reply's `outputs`, of outputs that are as they must be.
   nlohmann::json AsWanted() const;
@@ -221,9 +225,10 @@ class CandidateSide : public Side {
   double empty_before_ = 0;
   double asking_error_ = 0;   // of the two
   double dearer_rested_ = 0;  // by so much, when as much came before it as before a timed run
-  double quick_ = 0;          // seconds that an empty kernel behind another takes at most where nobody else is at work
-  double quieting_ = 0;       // and WaitUntilQuiet when it stands, while nothing of it is loaded
-  double stopping_ = 0;       // seconds until it stands after a run, while nothing of it is loaded
+  double rested_error_ = 0;
+  double quick_ = 0;     // seconds that an empty kernel behind another takes at most where nobody else is at work
+  double quieting_ = 0;  // and WaitUntilQuiet when it stands, while nothing of it is loaded
+  double stopping_ = 0;  // seconds until it stands after a run, while nothing of it is loaded
   double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
   double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
   std::size_t like_ = 0;

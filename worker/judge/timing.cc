@@ -96,13 +96,13 @@ double Timing::RunUntimed() {
 
 // False where there is none left.
 bool Timing::DrawElsewhere() {
-  std::optional<Check::Again> drawn = check_.DrawAgain(candidate_.arena().at(0));
+  std::optional<OtherDraw> drawn = check_.DrawAgain(candidate_.arena().at(0));
   if (drawn) elsewhere_.push_back(*std::move(drawn));
   return drawn.has_value();
 }
 
 void Timing::RunElsewhere() {
-  Check::Again again = std::move(elsewhere_.back());
+  OtherDraw drawn = std::move(elsewhere_.back());
   elsewhere_.pop_back();
   been_elsewhere_ = true;
   const bool later = check_.ExpectsLater();
@@ -118,7 +118,6 @@ void Timing::RunElsewhere() {
   };
   const std::size_t set = sets[random_.Below(least)];
   values_.Refill(sets);
-  OtherDraw& drawn = again.drawn;
   for (std::size_t i = 0; i < drawn.leaves.size(); ++i) {
     const Leaf& leaf = values_.leaves(set)[i];
     if (!leaf.scalar) leaf.tensor.copy_(drawn.leaves[i].tensor);
@@ -132,7 +131,7 @@ void Timing::RunElsewhere() {
   candidate_.Keep({set});
   timed_.CandidateUncounted(some(runs_.calls));
   const bool of_use = check_.VerifyAgain(candidate_.conversation(), &candidate_.arena(), &candidate_.arena().at(set),
-                                         candidate_.reply(), again);
+                                         candidate_.reply(), drawn);
   for (Series& entry : series_) {
     if (entry.rival == nullptr || !entry.unavailable.empty()) continue;
     entry.Guarded([&] {
@@ -140,7 +139,7 @@ void Timing::RunElsewhere() {
       rival.Keep({set});
       timed_.Other(rival, /*rival=*/true, some(entry.calls));
       entry.rival_check->VerifyAgain(rival.conversation(), &rival.arena(), &rival.arena().at(set), rival.reply(),
-                                     again);
+                                     drawn);
     });
   }
   if (!later) return;

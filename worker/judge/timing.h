@@ -104,7 +104,7 @@ class Timing {
   double drawn_ = 0;  // seconds of drawing before begin_
   // Draws of other distributions for runs between the pairs, the first of them after so many: the check is not over
   // when timing begins. Made before it, so that no run is known by a pause before it.
-  std::vector<Check::Again> elsewhere_;
+  std::vector<OtherDraw> elsewhere_;
   std::size_t elsewhere_later_ = 0;  // that are drawn when the one that waits has been verified
   int first_elsewhere_ = 0;
   bool been_elsewhere_ = false;
