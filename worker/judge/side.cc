@@ -38,6 +38,7 @@ constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
 // About as long as it is between two timed runs on a GPU; how often a script practises after as much; and of practice
 // as long as timed runs: calls, whose results are kept, of so many bytes each.
 constexpr std::chrono::milliseconds kRested{25};
+constexpr double kShortRun = 5e-3;
 constexpr int kRestedTimes = 5;
 constexpr std::size_t kMostPractised = 64, kPractisedBytes = std::size_t{32} << 20;
 
@@ -561,7 +562,10 @@ void CandidateSide::LearnAsking(const RunLengths& lengths, int times, const std:
   empty_before_ = Median(empty);
   if (python_ && !reads_) LearnStoring(between);
   if (ops_.cuda()) LearnHanding();
-  if (ops_.cuda()) LearnRested(lengths, (Median(twice) - Median(few)) / kFew, between);
+  // Beside longer runs of native kernels it does not count.
+  if (ops_.cuda() && (python_ || lengths.seconds < kShortRun)) {
+    LearnRested(lengths, (Median(twice) - Median(few)) / kFew, between);
+  }
   if (steps_ != nullptr) steps_->Learn();
   conversation_.HoldBetweenRuns(false);
   // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
