@@ -35,11 +35,12 @@ constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
 constexpr double kMoreOwnStopping = 1.25, kMoreOwnStoppingOnce = 50e-6;
 // By which asking may have become dearer since then: of itself, seconds, and of a run.
 constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
-// About as long as it is between two timed runs on a GPU; how often a script practises after as much; and of practice
-// as long as timed runs: calls, whose results are kept, of so many bytes each.
+// About as long as it is between two timed runs on a GPU, and how often practice comes after as much; seconds of a run
+// below which it does for native kernels, too.
 constexpr std::chrono::milliseconds kRested{25};
-constexpr double kShortRun = 5e-3;
 constexpr int kRestedTimes = 5;
+constexpr double kShortRun = 5e-3;
+// Of longer practice: calls, whose results are kept, of so many bytes each.
 constexpr std::size_t kMostPractised = 64, kPractisedBytes = std::size_t{32} << 20;
 
 }  // namespace

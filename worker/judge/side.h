@@ -208,7 +208,7 @@ class CandidateSide : public Side {
   void LearnStoring(const std::function<void()>& between);
   void LearnHanding();
   void RestAsTimed(std::size_t calls, const std::function<void()>& between);
-  // On a GPU who wakes after 20 ms of other work is asked at a higher price than who has just practised, and a script
+  // On a GPU who wakes after 25 ms of other work is asked at a higher price than who has just practised, and a script
   // that has worked for some milliseconds takes longer to stand still. `each`: seconds of a call of practice.
   void LearnRested(const RunLengths& lengths, double each, const std::function<void()>& between);
   void Hand(const std::vector<std::size_t>& sets) override;
