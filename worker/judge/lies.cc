@@ -129,7 +129,7 @@ std::optional<Lie> Lies::InAsking(double asking) {
   const auto beyond = [&](const std::vector<double>& runs) {
     const double empty = Quantile(runs, 0.25);
     return std::min(
-        {empty - 2 * candidate_.empty_before(), empty - asking - least, empty - implied - least - 4 * error});
+        {empty - 2 * candidate_.asking().empty_before(), empty - asking - least, empty - implied - least - 4 * error});
   };
   if (beyond(runs_.empty) <= 0) return std::nullopt;
   const double empty = Quantile(runs_.empty, 0.25);
@@ -138,7 +138,7 @@ std::optional<Lie> Lies::InAsking(double asking) {
       text, sizeof text,
       "asked to run nothing it took %.4g s, and %.4g s before its program was loaded; its runs of %zu and %zu "
       "calls (%.4g s and %.4g s) say that asking costs %.4g s",
-      empty, candidate_.empty_before(), runs_.calls, runs_.calls / 2, run, Median(runs_.shorts), implied);
+      empty, candidate_.asking().empty_before(), runs_.calls, runs_.calls / 2, run, Median(runs_.shorts), implied);
   // Once more, beside a thread of the judge's own.
   std::vector<double> again, waits;
   for (int i = 0; i < 9; ++i) {

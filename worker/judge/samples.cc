@@ -16,6 +16,9 @@ double LeftOfRun(double left, double whole) {
   return left > 0 ? std::max(left, kLeastLeft * whole) : left;
 }
 
+// Before there are any runs: 0.
+double MedianOrZero(const std::vector<double>& runs) { return runs.empty() ? 0 : Median(runs); }
+
 }  // namespace
 
 void CandidateRuns::BeginAnew() {
@@ -51,29 +54,29 @@ Reckoning::Implied Reckoning::ImpliedAsking() const {
 std::optional<Reckoning::Implied> Reckoning::DearerThan(double plain) const {
   if (!runs_tell_) return std::nullopt;
   const Implied implied = ImpliedAsking();
-  const double beyond = 2 * std::hypot(implied.error, candidate_.AskingError(runs_.empty));
+  const double beyond = 2 * std::hypot(implied.error, candidate_.asking().Error(runs_.empty));
   return implied.seconds > plain + beyond ? std::optional(implied) : std::nullopt;
 }
 
 double Reckoning::PlainAsking() const {
   const Implied implied = runs_tell_ ? ImpliedAsking() : Implied();
-  return candidate_.Asking(Median(runs_.empty), 0, runs_.runs.empty() ? 0 : Median(runs_.runs),
-                           implied.seconds + 2 * implied.error);
+  return candidate_.asking().Costs(Median(runs_.empty), 0, MedianOrZero(runs_.runs),
+                                   implied.seconds + 2 * implied.error);
 }
 
 double Reckoning::Asking() const {
   const double plain = PlainAsking();
   const auto implied = DearerThan(plain);
   if (!implied) return plain;
-  return candidate_.Asking(Median(runs_.empty), implied->seconds, runs_.runs.empty() ? 0 : Median(runs_.runs));
+  return candidate_.asking().Costs(Median(runs_.empty), implied->seconds, MedianOrZero(runs_.runs));
 }
 
 CallTimes Reckoning::Calls(const Series& series, double asking) const {
   const double empty = EmptyOf(series);
   // By the middle of all runs: who is late in more than half of them has it in every one, and a wait for the
   // processor in a few is nobody's.
-  const double late = series.late.empty() ? 0 : Median(series.late);
-  const double other_late = series.other_late.empty() ? 0 : Median(series.other_late);
+  const double late = MedianOrZero(series.late);
+  const double other_late = MedianOrZero(series.other_late);
   CallTimes times;
   for (std::size_t i = 0; i < series.other.size(); ++i) {
     const double rival_at_least = series.rival != nullptr ? series.other[i] + other_late : 0;
@@ -96,7 +99,7 @@ CallTimes Reckoning::Calls(const Series& series, double asking) const {
 double Reckoning::EmptyOf(const Series& series) const {
   const double its = Median(series.other_empty);
   if (series.rival == nullptr) return its + series.first;
-  return series.rival->Asking(its, 0, series.other.empty() ? 0 : Median(series.other));
+  return series.rival->asking().Costs(its, 0, MedianOrZero(series.other));
 }
 
 double Reckoning::AskingShare(const Series& series, double asking) const {
@@ -104,10 +107,10 @@ double Reckoning::AskingShare(const Series& series, double asking) const {
     const double left = runs.empty() ? 0 : Median(runs) - off;
     return left > 0 ? std::min(error / left, 1.0) : 0.0;
   };
-  const double other = series.rival != nullptr ? series.rival->AskingError(series.other_empty)
+  const double other = series.rival != nullptr ? series.rival->asking().Error(series.other_empty)
                                                : std::hypot(MedianError(series.other_empty), series.first_error);
   const auto implied = DearerThan(PlainAsking());
-  const double mine = std::max(candidate_.AskingError(runs_.empty), implied ? implied->error : 0.0);
+  const double mine = std::max(candidate_.asking().Error(runs_.empty), implied ? implied->error : 0.0);
   return std::hypot(share(mine, series.candidate, asking), share(other, series.other, EmptyOf(series)));
 }
 

@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "worker/judge/clock.h"
@@ -20,28 +16,9 @@
 namespace grove::judge {
 namespace {
 
-// Storing by a candidate may take this many times what it took a process that computes nothing: other caches, another
-// state of the allocator.
-constexpr double kMoreStoring = 1.25;
-// So may the inputs, and a moment for what else the judge's host does.
-constexpr double kMoreHanding = 1.05, kMoreHandingOnce = 50e-6;
-// Behind another empty kernel the next one may take so much more, and to wait until all is quiet.
+// Behind another empty kernel the next one may take so much more.
 // (kFinding: where in the results it is to look.)
-constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kFinding = 20e-6, kMoreQuieting = 1.25,
-                 kMoreQuietingOnce = 50e-6;
-// And standing still: a busy machine takes its time.
-constexpr double kMoreStopping = 2, kMoreStoppingOnce = 200e-6;
-// Where what it makes of its results until then is taken for them: no more than that stopping is not always the same.
-constexpr double kMoreOwnStopping = 1.25, kMoreOwnStoppingOnce = 50e-6;
-// By which asking may have become dearer since then: of itself, seconds, and of a run.
-constexpr double kMoreAsking = 0.25, kMoreWaking = 30e-6, kMoreOfRun = 0.05;
-// About as long as it is between two timed runs on a GPU, and how often practice comes after as much; seconds of a run
-// below which it does for native kernels, too.
-constexpr std::chrono::milliseconds kRested{25};
-constexpr int kRestedTimes = 5;
-constexpr double kShortRun = 5e-3;
-// Of longer practice: calls, whose results are kept, of so many bytes each.
-constexpr std::size_t kMostPractised = 64, kPractisedBytes = std::size_t{32} << 20;
+constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kFinding = 20e-6;
 
 }  // namespace
 
@@ -113,7 +90,8 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
-  ChooseGlances();
+  glances_.Forget();
+  if (keep_ && (reads_ || !python_)) glances_.Choose(keeping_);
   asked_ = Clock::now();
   reply_ = conversation_.RunTimed(
       sets, sets.empty() ? like_ : 0,
@@ -126,7 +104,8 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
         ops_.Synchronize();
       });
   if (!ops_.cuda()) TakeOutputs(sets);
-  CompareGlances();
+  // What was not there yet is left unwritten.
+  for (const auto& [set, output] : glances_.Differing()) LeaveUnwritten(arena_.at(set), output);
   if (keep_ && reads_) {
     constexpr std::size_t kMostWrites = 256;
     RefuseShared(sets);
@@ -158,11 +137,10 @@ Clock::time_point CandidateSide::WaitUntilQuiet(const std::vector<std::size_t>* 
     quick += kFinding;
   }
   for (;; next = Clock::now(), quick = quick_) {
-    if (ran == nullptr || glances_.empty()) {
+    if (ran == nullptr || !glances_.found()) {
       ops_.EmptyRun();
     } else {
-      ops_.Glance(glances_);
-      ops_.Synchronize();
+      glances_.Look();
     }
     if (Since(next) <= quick) return quiet;
     quiet = Clock::now();
@@ -254,74 +232,19 @@ std::vector<std::size_t> CandidateSide::CallOf(const std::vector<std::size_t>& r
   return call_of;
 }
 
-// What comes after the clock has stopped and before all is copied: copying large outputs takes as long as making them,
-// and a kernel that is at work on the device is not interrupted for it. Where, is drawn before the run.
-void CandidateSide::ChooseGlances() {
-  glances_.clear();
-  glanced_.clear();
-  if (!ops_.cuda() || !keep_ || keeping_.empty() || (python_ && !reads_)) return;
-  constexpr std::size_t kEachOnce = DeviceOps::kMostGlances / 2;
-  const std::vector<Place>& places = arena_.at(keeping_[0]).out.places;
-  std::uint64_t bytes = 0;
-  for (const Place& place : places) bytes += place.bytes;
-  if (bytes == 0) return;
-  for (std::size_t i = 0; i < DeviceOps::kMostGlances; ++i) {
-    Glance glance{keeping_[random_.Below(keeping_.size())], 0, 0};
-    if (keeping_.size() * places.size() <= kEachOnce && i < keeping_.size() * places.size()) {
-      glance.set = keeping_[i / places.size()];
-      glance.output = i % places.size();
-    } else {
-      for (std::uint64_t at = random_.Below(bytes); at >= places[glance.output].bytes; ++glance.output) {
-        at -= places[glance.output].bytes;
-      }
-    }
-    const std::size_t its = places[glance.output].bytes;
-    if (its == 0) continue;
-    glance.offset = random_.Below(its - std::min(its, DeviceOps::kGlanceBytes) + 1);
-    glanced_.push_back(glance);
-  }
-}
-
 void CandidateSide::FindGlances(const std::vector<std::size_t>& ran) {
   if (reads_ && keep_ && !ran.empty()) FindResults(ran);
-  if (glanced_.empty()) return;
+  if (!glances_.chosen()) return;
   const std::vector<std::size_t> call_of = CallOf(ran);
-  std::vector<Glance> found;
-  for (const Glance& glance : glanced_) {
-    const Slot& slot = arena_.at(glance.set);
-    const Place& place = slot.out.places[glance.output];
-    const char* its = slot.outputs->data() + place.offset;
+  glances_.Find([&](const Glances::Output& output) -> const char* {
+    const Slot& slot = arena_.at(output.set);
+    const Place& place = slot.out.places[output.index];
     if (reads_) {
-      const std::uint64_t at = result_places_.at(call_of.at(glance.set) * slot.out.places.size() + glance.output);
-      if (at != kInItsSlot) its = returned_->Find(at, place.bytes);
+      const std::uint64_t at = result_places_.at(call_of.at(output.set) * slot.out.places.size() + output.index);
+      if (at != kInItsSlot) return returned_->Find(at, place.bytes);
     }
-    if (its == nullptr) continue;
-    found.push_back(glance);
-    glances_.push_back({its + glance.offset, std::min(place.bytes, DeviceOps::kGlanceBytes)});
-  }
-  glanced_ = std::move(found);
-}
-
-// What was not there yet is left unwritten.
-void CandidateSide::CompareGlances() {
-  if (glances_.empty()) return;
-  constexpr std::size_t kBytes = DeviceOps::kMostGlances * DeviceOps::kGlanceBytes;
-  std::vector<unsigned char> then(kBytes), now(kBytes);
-  ops_.Glanced(then.data());
-  for (std::size_t i = 0; i < glances_.size(); ++i) {
-    const Slot& slot = arena_.at(glanced_[i].set);
-    const Place& place = slot.out.places[glanced_[i].output];
-    glances_[i].at = slot.kept + (place.offset - slot.out.places[0].offset) + glanced_[i].offset;
-  }
-  ops_.Glance(glances_);
-  ops_.Glanced(now.data());
-  for (std::size_t i = 0; i < glances_.size(); ++i) {
-    const std::size_t at = i * DeviceOps::kGlanceBytes;
-    if (std::memcmp(&then[at], &now[at], glances_[i].bytes) != 0) {
-      LeaveUnwritten(arena_.at(glanced_[i].set), glanced_[i].output);
-    }
-  }
-  glances_.clear();
+    return slot.outputs->data() + place.offset;
+  });
 }
 
 void CandidateSide::TakeOutputs(const std::vector<std::size_t>& ran) {
@@ -460,7 +383,6 @@ void CandidateSide::TakeGiven(const std::vector<std::size_t>& sets, const std::v
 }
 
 double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
-  const double handed = handing_ * static_cast<double>(sets.size()) + flushing_;
   double quieting = 0;
   if (ops_.cuda()) {
     // What waits on a stream for what the judge does at the answer begins by itself.
@@ -469,15 +391,12 @@ double CandidateSide::Collect(const std::vector<std::size_t>& sets) {
     quieting = Since(begin);
   }
   // What a process asked of the kernel goes on after its answer, until it stands.
-  const double late = (ops_.cuda() ? std::max(0.0, ready_seconds_ - kMoreHanding * handed - kMoreHandingOnce) : 0) +
-                      std::max(0.0, conversation_.stopping() - (reads_ ? kMoreOwnStopping : kMoreStopping) * stopping_ -
-                                        (reads_ ? kMoreOwnStoppingOnce : kMoreStoppingOnce)) +
-                      std::max(0.0, quieting - kMoreQuieting * quieting_ - kMoreQuietingOnce);
+  const double late = (ops_.cuda() ? asking_.LateHanding(ready_seconds_, sets.size()) : 0) +
+                      asking_.LateStopping(conversation_.stopping()) + asking_.LateQuieting(quieting);
   if (!python_ || reads_) return late;
   const Reply stored = conversation_.Store(sets);
   reply_.outputs = stored.outputs;
-  return late +
-         std::max(0.0, stored.wall - kMoreStoring * (storing_asked_ + storing_ * static_cast<double>(sets.size())));
+  return late + asking_.LateStoring(stored.wall, sets.size());
 }
 
 double CandidateSide::AskForNothing() {
@@ -485,52 +404,14 @@ double CandidateSide::AskForNothing() {
   return Run({});
 }
 
-// What the judge does between two timed runs of a candidate's, and as long as that takes.
-void CandidateSide::RestAsTimed(std::size_t calls, const std::function<void()>& between) {
-  const auto end = Clock::now() + kRested;
-  std::vector<std::size_t> sets(calls);
-  std::iota(sets.begin(), sets.end(), 0);
-  // (Where drawing takes longer, that it takes time is what it does to a process.)
-  if (values_.RefillSeconds(calls) <= std::chrono::duration<double>(kRested).count()) values_.Refill(sets);
-  Prepare(sets);
-  for (std::size_t i = 0; i < calls && Clock::now() < end; ++i) between();
-  std::this_thread::sleep_until(end);
-}
-
-void CandidateSide::LearnRested(const RunLengths& lengths, double each, const std::function<void()>& between) {
-  const std::size_t fit = std::min(kMostPractised, ops_.free_bytes() / 16 / kPractisedBytes);
-  const std::size_t calls = std::min(static_cast<std::size_t>(lengths.seconds / std::max(each, 1e-6)), fit);
-  const bool longer = reads_ && calls > 2 * kFew;
-  const auto practise = [&] {
-    RestAsTimed(lengths.calls, between);
-    MakeReady({});
-    asked_ = Clock::now();
-    conversation_.Practise(calls, like_, [this] { return WaitUntilQuiet(); });
-  };
-  std::vector<double> empty, stopping;
-  if (longer) practise();  // takes its memory
-  for (int i = 0; i < kRestedTimes; ++i) {
-    RestAsTimed(lengths.calls, between);
-    empty.push_back(AskForNothing());
-    if (!longer) continue;
-    practise();
-    stopping.push_back(conversation_.stopping());
-  }
-  dearer_rested_ = std::max(Median(empty) - empty_before_, 0.0);
-  rested_error_ = MedianError(empty);
-  if (longer) stopping_ = std::max(stopping_, Median(stopping));
+double CandidateSide::Practise(std::size_t calls) {
+  MakeReady({});
+  asked_ = Clock::now();
+  return conversation_.Practise(calls, like_, [this] { return WaitUntilQuiet(); });
 }
 
 void CandidateSide::LearnAsking(const RunLengths& lengths, int times, const std::function<void()>& between) {
   like_ = lengths.most;
-  // T(n) = asking + n calls: twice T(n) less T(2n).
-  std::vector<double> empty, few, twice, stopping, quieting;
-  const auto practise = [&](std::size_t count) {
-    between();
-    MakeReady({});
-    asked_ = Clock::now();
-    return conversation_.Practise(count, like_, [this] { return WaitUntilQuiet(); });
-  };
   conversation_.HoldBetweenRuns(true);
   reads_ = CanRead();
   if (!reads_ && returned_ != nullptr) {
@@ -538,133 +419,9 @@ void CandidateSide::LearnAsking(const RunLengths& lengths, int times, const std:
     returned_.reset();
   }
   if (ops_.cuda()) LearnQuick();
-  practise(kFew);  // pages its code and memory in
-  // Where it may be a large part of short runs, more often: what is not known of it widens the interval.
-  constexpr double kMostError = 0.01;  // of a run
-  constexpr int kMostRounds = 3;
-  for (int round = 0; round < kMostRounds; ++round) {
-    for (int i = 0; i < times; ++i) {
-      between();
-      empty.push_back(AskForNothing());
-      few.push_back(practise(kFew));
-      twice.push_back(practise(2 * kFew));
-      stopping.push_back(conversation_.stopping());
-      if (ops_.cuda()) {
-        const auto begin = Clock::now();
-        WaitUntilQuiet();
-        quieting.push_back(Since(begin));
-      }
-    }
-    asking_error_ = std::hypot(2 * MedianError(few), MedianError(twice), MedianError(empty));
-    if (!ops_.cuda() || asking_error_ <= kMostError * lengths.seconds) break;
-  }
-  if (ops_.cuda()) quieting_ = Median(quieting);
-  stopping_ = Median(stopping);
-  empty_before_ = Median(empty);
-  if (python_ && !reads_) LearnStoring(between);
-  if (ops_.cuda()) LearnHanding();
-  // Beside longer runs of native kernels it does not count.
-  if (ops_.cuda() && (python_ || lengths.seconds < kShortRun)) {
-    LearnRested(lengths, (Median(twice) - Median(few)) / kFew, between);
-  }
+  asking_.Learn(lengths, times, between);
   if (steps_ != nullptr) steps_->Learn();
   conversation_.HoldBetweenRuns(false);
-  // What a run has beyond an empty one: no less than nothing, and no more than all of a short one. Not only where it is
-  // beyond its error: it is always there, and what is left out makes every candidate look slower.
-  double beyond = 2 * Median(few) - Median(twice) - empty_before_;
-  if (!ops_.cuda()) {
-    // A machine that is busy keeps some of these runs waiting, and what it adds would be taken off every run that comes
-    // when it is not: the quicker ones have less of it, and asking is never twice what it is for nothing.
-    constexpr double kQuicker = 0.25;
-    const double quicker = 2 * Quantile(few, kQuicker) - Quantile(twice, kQuicker) - Quantile(empty, kQuicker);
-    beyond = std::min({beyond, quicker, Quantile(empty, 0)});
-  }
-  asking_ = empty_before_ + std::clamp(beyond, 0.0, std::max(Median(few) - empty_before_, 0.0));
-}
-
-// What it takes to give so many sets their inputs and to flush the cache, while nothing of this candidate can be
-// queued.
-void CandidateSide::LearnHanding() {
-  constexpr int kTimes = 3;
-  constexpr std::size_t kLess = 4, kFew = 16;  // some of the sets say what each takes
-  std::vector<std::size_t> sets(std::max(like_ / kLess, std::min(like_, kFew)));
-  std::iota(sets.begin(), sets.end(), 0);
-  const auto time = [this](const std::vector<std::size_t>& some) {
-    std::vector<double> seconds;
-    for (int i = 0; i < kTimes; ++i) {
-      Prepare(some);
-      MakeReady(some);
-      seconds.push_back(ready_seconds_);
-    }
-    return Median(seconds);
-  };
-  flushing_ = time({});
-  handing_ = std::max(time(sets) - flushing_, 0.0) / static_cast<double>(std::max<std::size_t>(sets.size(), 1));
-}
-
-void CandidateSide::LearnStoring(const std::function<void()>& between) {
-  constexpr int kTimes = 7;
-  constexpr std::size_t kMostPlaces = 512;
-  // Bytes. Where memory is short, less: who cannot practise learns nothing, and an honest candidate would pay for it.
-  const std::size_t most =
-      std::min(std::size_t{ops_.cuda() ? 1024u : 32u} << 20, std::max(ops_.free_bytes() / 16, std::size_t{1} << 20));
-  // Copies to the places of the first sets, of `most` bytes together.
-  nlohmann::json all = nlohmann::json::array();
-  std::size_t copied = 0, bytes = 0, sets = 0;
-  for (; sets < like_ && (sets == 0 || (copied < most && all.size() < kMostPlaces)); ++sets) {
-    const Slot& slot = arena_.at(sets);
-    for (const Place& place : slot.out.places) {
-      bytes += place.bytes;
-      const std::size_t part = std::min(place.bytes, most - copied);
-      if (part > 0) all.push_back({slot.out_region, place.offset, part});
-      copied += part;
-    }
-  }
-  if (all.empty()) return;
-  // A quarter as many sets, or of few a quarter of each: what asking costs is in both.
-  constexpr std::size_t kLess = 4, kUnit = 16;
-  nlohmann::json part = all;
-  if (sets >= kLess) {
-    part.erase(part.begin() + static_cast<std::ptrdiff_t>(all.size() / sets * (sets / kLess)), part.end());
-  } else {
-    for (auto& place : part) {
-      place[2] = std::max<std::size_t>(place[2].get<std::size_t>() / kLess / kUnit * kUnit, 1);
-    }
-  }
-  std::size_t less = 0;
-  for (const auto& place : part) less += place[2].get<std::size_t>();
-  const auto store = [&](const nlohmann::json& places) {
-    between();
-    MakeReady({});
-    conversation_.Practise(
-        1, 0, [this] { return WaitUntilQuiet(); }, places);
-    return conversation_.PractiseStoring(sets);
-  };
-  store(all);  // pages its code and memory in
-  std::vector<double> whole, quarter;
-  for (int i = 0; i < kTimes; ++i) {
-    whole.push_back(store(all));
-    quarter.push_back(store(part));
-  }
-  const double grown = std::max(Median(whole) - Median(quarter), 0.0);
-  // For a byte: by the difference, within what one of the two alone says.
-  const double whole_each = Median(whole) / static_cast<double>(copied);
-  const double least = std::max(Median(whole) - 2 * empty_before_, 0.0) / static_cast<double>(copied);
-  const double each = std::clamp(copied > less ? grown / static_cast<double>(copied - less) : 0, least, whole_each);
-  storing_asked_ = std::max(Median(whole) - each * static_cast<double>(copied), 0.0);
-  storing_ = each * static_cast<double>(bytes) / static_cast<double>(sets);
-}
-
-double CandidateSide::Asking(double empty, double implied, double run, double most_implied) const {
-  const double most = std::min(kMoreAsking * asking_ + kMoreWaking, kMoreOfRun * run);
-  const double by_empty =
-      std::min(empty - empty_before_, std::max(most, std::min(dearer_rested_, most_implied - asking_)));
-  return asking_ + (implied > 0 ? std::max(by_empty, std::min(implied - asking_, most)) : by_empty);
-}
-
-double CandidateSide::AskingError(const std::vector<double>& empty) const {
-  const bool bound = Median(empty) - empty_before_ > dearer_rested_;
-  return std::hypot(asking_error_, MedianError(empty), bound ? rested_error_ : 0);
 }
 
 }  // namespace grove::judge

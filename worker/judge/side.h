@@ -7,16 +7,17 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "worker/judge/asking.h"
 #include "worker/judge/candidate_steps.h"
 #include "worker/judge/conversation.h"
 #include "worker/judge/device_ops.h"
+#include "worker/judge/glances.h"
 #include "worker/judge/problem.h"
 #include "worker/judge/random.h"
 #include "worker/judge/returned_memory.h"
@@ -126,7 +127,9 @@ class CandidateSide : public Side {
         arena_(arena),
         values_(values),
         python_(python),
-        process_(std::move(memory)) {}
+        asking_(*this, arena, values, ops),
+        process_(std::move(memory)),
+        glances_(arena, ops, random_) {}
   ~CandidateSide() override;
   void Prepare(const std::vector<std::size_t>& sets) override;
   double Run(const std::vector<std::size_t>& sets) override;
@@ -168,15 +171,10 @@ class CandidateSide : public Side {
   void AskLike(std::size_t calls) { like_ = calls; }
   // One run of nothing, in the state in which timed runs are asked for: after a rest, with caches as cold. Seconds.
   double AskForNothing();
-  // What is taken off runs of `run` seconds: what was learnt before the load, and by how much it has become dearer
-  // since, of which the candidate's own process is the witness and which is bounded therefore. `empty`: what runs of
-  // nothing take now; `implied`: what its runs of two lengths say that asking costs (0: they do not say it). Seconds.
-  // `most_implied`: the most that these runs leave possible.
-  double Asking(double empty, double implied, double run,
-                double most_implied = std::numeric_limits<double>::infinity()) const;
-  // The standard error of that, the runs of nothing being these now. Seconds.
-  double AskingError(const std::vector<double>& empty) const;
-  double empty_before() const { return empty_before_; }  // a run of nothing, before the program was loaded
+  // A run of so many calls of its own program, in the same state; before the candidate's is loaded. Seconds.
+  double Practise(std::size_t calls);
+  const Asking& asking() const { return asking_; }         // what it costs, after LearnAsking
+  double ready_seconds() const { return ready_seconds_; }  // of the last MakeReady
 
   bool python() const { return python_; }
   int processor() const override { return conversation_.processor(); }
@@ -189,10 +187,8 @@ class CandidateSide : public Side {
   // Where a script says that the results of its last run lie.
   void FindResults(const std::vector<std::size_t>& ran);
   std::vector<std::size_t> CallOf(const std::vector<std::size_t>& ran) const;  // ran.size() for others
-  // Secret places in the outputs that are kept, which must hold then what is copied later.
-  void ChooseGlances();
+  // Where the outputs lie that are glanced at.
   void FindGlances(const std::vector<std::size_t>& ran);
-  void CompareGlances();
   // A reply's `outputs`, of outputs that are as they must be.
   nlohmann::json AsWanted() const;
   // As a call does that writes nothing: in the judge's copy.
@@ -205,32 +201,16 @@ class CandidateSide : public Side {
   // Whether its memory can be read, which nobody but a process without a program is asked.
   bool CanRead();
   void LearnQuick();
-  void LearnStoring(const std::function<void()>& between);
-  void LearnHanding();
-  void RestAsTimed(std::size_t calls, const std::function<void()>& between);
-  // On a GPU who wakes after 25 ms of other work is asked at a higher price than who has just practised, and a script
-  // that has worked for some milliseconds takes longer to stand still. `each`: seconds of a call of practice.
-  void LearnRested(const RunLengths& lengths, double each, const std::function<void()>& between);
   void Hand(const std::vector<std::size_t>& sets) override;
   std::pair<const char*, std::size_t> Inputs(std::size_t set) const override;
   void EvictOutputs(const std::vector<std::size_t>& sets) override;
-
-  static constexpr std::size_t kFew = 4;  // calls of practice, and twice as many
 
   Conversation& conversation_;
   Arena& arena_;
   Values& values_;
   bool python_;
-  double asking_ = 0;  // of a run of practice: all of it that does not grow with the calls
-  double empty_before_ = 0;
-  double asking_error_ = 0;   // of the two
-  double dearer_rested_ = 0;  // by so much, when as much came before it as before a timed run
-  double rested_error_ = 0;
-  double quick_ = 0;     // seconds that an empty kernel behind another takes at most where nobody else is at work
-  double quieting_ = 0;  // and WaitUntilQuiet when it stands, while nothing of it is loaded
-  double stopping_ = 0;  // seconds until it stands after a run, while nothing of it is loaded
-  double storing_ = 0, storing_asked_ = 0;  // the outputs of one set, by a Python process that computes nothing; asking
-  double handing_ = 0, flushing_ = 0;       // the inputs of one set; what does not grow with the sets
+  Asking asking_;
+  double quick_ = 0;  // seconds that an empty kernel behind another takes at most where nobody else is at work
   std::size_t like_ = 0;
   std::chrono::steady_clock::time_point asked_;  // for the last run
   Reply reply_;
@@ -242,13 +222,9 @@ class CandidateSide : public Side {
   std::vector<std::size_t> keeping_;          // sets whose outputs were kept last, or are to be
   bool keep_ = false;                         // in the next run
   at::Tensor kept_;                           // room for them
-  struct Glance {
-    std::size_t set, output, offset;
-  };
-  std::vector<Glance> glanced_;            // in the last run
-  std::vector<DeviceOps::Place> glances_;  // where these are
-  std::size_t most_kept_ = 0;              // 0 = not known yet
+  std::size_t most_kept_ = 0;                 // 0 = not known yet
   Random random_ = Random::Secret();
+  Glances glances_;
 };
 
 }  // namespace grove::judge

@@ -261,7 +261,7 @@ double Timing::ProbeCandidate() {
     timed_.Candidate(sets);
     values_.Refill(sets);  // what it has seen a moment ago says nothing of its speed
     const double run = timed_.Candidate(sets).seconds,
-                 seconds = std::max(run - candidate_.Asking(Median(runs_.empty), 0, run), 1e-7);
+                 seconds = std::max(run - candidate_.asking().Costs(Median(runs_.empty), 0, run), 1e-7);
     if (count == slots_ || seconds >= span_ / 4) return seconds / static_cast<double>(count);
     count = std::min(count * 8, slots_);
   }
@@ -449,7 +449,8 @@ double Timing::MeasureAlone() {
 // begins anew.
 bool Timing::Longer() {
   if (runs_.runs.empty() || runs_.calls >= slots_) return false;
-  if (Median(runs_.runs) - candidate_.Asking(Median(runs_.empty), 0, Median(runs_.runs)) >= span_ / 2) return false;
+  const double run = Median(runs_.runs);
+  if (run - candidate_.asking().Costs(Median(runs_.empty), 0, run) >= span_ / 2) return false;
   runs_.calls = std::min(2 * runs_.calls, slots_);
   candidate_.AskLike(runs_.calls);
   BeginAnew();
