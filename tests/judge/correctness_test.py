@@ -865,6 +865,46 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
             result = self.new(model("        " + body, inputs), body, new)["result"]
             assert result["verdict"] == "VERDICT_CORRECT", (body, result)
 
+    def test_indices_of_few_of_their_own_values_keep_what_they_mean(self):
+        # In range wherever each of them has a table of its own.
+        body = "return a[1][a[0][0]] * a[2][a[0][1]]"
+        tables = "[torch.stack((torch.randint(0, 10, (400,)), torch.randint(0, 90, (400,)))), torch.randn(10), torch.randn(90)]"
+        result = self.new(model("        " + body, tables), body, "return torch.gather(a[1], 0, a[0][0]) * a[2][a[0][1]]")["result"]
+        assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["INTEGERS"]["passed"] == 1, result
+        # Permutations, parents before their children, from and to in two columns and in two inputs, places within lengths,
+        # as many of each.
+        for inputs, holds in (
+                ("torch.stack([torch.randperm(64) for _ in range(8)])", "(a[0].sort(1)[0] == torch.arange(64)).all()"),
+                ("(torch.rand(8, 64) * torch.arange(64)).long()", "(a[0] <= torch.arange(64)).all()"),
+                ("torch.randint(0, 32, (64, 2)).sort(1)[0]", "(a[0][:, 0] <= a[0][:, 1]).all()"),
+                ("*torch.randint(0, 32, (64, 2)).sort(1)[0].t().contiguous()", "(a[0] <= a[1]).all()"),
+                ("(l := torch.randint(1, 64, (32,))), (torch.rand(32, 20) * l[:, None]).long()", "(a[1] < a[0][:, None]).all()"),
+                ("(torch.arange(64) % 8)[torch.randperm(64)]", "(torch.bincount(a[0], minlength=64) == 8 * (torch.arange(64) < 8)).all()")):
+            line = "return tuple(a[-1][i] for i in a[:-1])"
+            result = self.new(model("        " + line, "[" + inputs + ", torch.randn(64)]"), line, "assert " + holds + "; " + line)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (inputs, result)
+
+    def test_indices_of_few_of_their_own_values_find_who_knows_how_they_are_drawn(self):
+        # Places that nobody names; a label that the program names and no draw has.
+        body = "n = torch.bincount(a[0], minlength=16).clamp(min=1); return torch.zeros(16).index_add(0, a[0], a[1]) / n"
+        problem = model("        " + body, "[torch.randint(0, 16, (600,)), torch.randn(600)]")
+        for new, verdict in ((body, "CORRECT"), (body.replace(".clamp(min=1)", ""), "WRONG")):
+            result = self.new(problem, body, new)["result"]
+            assert result["verdict"] == "VERDICT_" + verdict, (new, result)
+        body = "return torch.where(a[0].unsqueeze(1) != 99, a[1], torch.zeros_like(a[1]))"
+        problem = model("        " + body, "[torch.randint(0, 16, (600,)), torch.randn(600, 4)]")
+        for new, verdict in (("return a[1] * (a[0] != 99).unsqueeze(1)", "CORRECT"), ("return a[1] * 1", "WRONG")):
+            result = self.new(problem, body, new)["result"]
+            assert result["verdict"] == "VERDICT_" + verdict, (new, result)
+
+    def test_values_are_shifted_both_ways(self):
+        body = "return torch.nn.functional.max_pool1d(a[0], 31, 1, 15)"
+        problem = model("        " + body, "[torch.randn(8, 4, 300)]")
+        for new, verdict in (("-inf", "CORRECT"), ("0", "WRONG")):
+            result = self.new(problem, body, f'return torch.nn.functional.pad(a[0], (15, 15), value=float("{new}")).unfold(-1, 31, 1).amax(-1)')["result"]
+            assert result["verdict"] == "VERDICT_" + verdict, (new, result)
+        assert "- 1000" in result["reason"], result
+
     def test_what_the_reference_itself_does_not_bear_is_skipped_with_the_reason(self):
         root = model("        return torch.sqrt(a[0]) + torch.log(a[0])", "[torch.rand(64, 300) + 0.5]")
         outcomes = self.outcomes(self.new(root)["result"])

@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "worker/judge/few_integers.h"
 #include "worker/judge/fixed_inputs.h"
 #include "worker/judge/tensor_type.h"
 
@@ -29,11 +30,12 @@ constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are t
 // Forms of SCALED.
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
               kSmall = kAlone + kMostAlone, kSorted = kSmall + 1, kMostSorted = 2;
-constexpr double kSortedScale = 4;           // of one sorted input alone
-constexpr int kShiftedAlone = 2;             // the first of the forms of SHIFTED in which one input alone is moved
-constexpr double kTurn = 6.283185307179586;  // radians
-constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
-constexpr double kHeld = 16;                 // spacings of the type that must fit into the spread of shifted values
+constexpr double kSortedScale = 4;  // of one sorted input alone
+constexpr int kShiftedAlone = 2;    // the first of the forms of SHIFTED in which one input alone is moved
+constexpr int kDown = kShiftedAlone + kMostAlone, kDownNearOne = kDown + 1;  // of SHIFTED
+constexpr double kTurn = 6.283185307179586;                                  // radians
+constexpr int kMostFactors = 2;  // forms of SPARSE, for the inputs that are a factor
+constexpr double kHeld = 16;     // spacings of the type that must fit into the spread of shifted values
 constexpr std::int64_t kBlock = std::int64_t{1} << 22;  // elements that are nudged at a time
 
 bool RandomSigns(int form) { return form == kSigns || form == kLess || form == kSignsAlone; }
@@ -337,9 +339,9 @@ int Forms(Distribution distribution) {
     case Distribution::kScaled:
       return kSorted + kMostSorted;
     case Distribution::kShifted:
-      return kShiftedAlone + kMostAlone;
+      return kDownNearOne + 1;
     case Distribution::kIntegers:
-      return 2;
+      return kIntegerForms;
     case Distribution::kOutliers:
       return kFewLess + 1;
     case Distribution::kSparse:
@@ -351,11 +353,14 @@ int Forms(Distribution distribution) {
   }
 }
 
+bool Downwards(Distribution distribution, int form) { return distribution == Distribution::kShifted && form >= kDown; }
+
 bool OneTerm(Distribution distribution, int form) { return distribution == Distribution::kSparse && form >= kOneTerm; }
 
 bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
   if (distribution == Distribution::kShifted) {
     // (Each that is moved alone says something of itself.)
+    if (form >= kDown) return form == kDownNearOne && borne.count(kDown) != 0;
     return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
@@ -393,7 +398,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   const std::vector<Leaf> given = *leaves;
   int changed = 0, floating = 0, changeable = 0;
   bool one_sign = false;
-  const bool shifted_alone = distribution == Distribution::kShifted && form >= kShiftedAlone;
+  const bool shifted_alone = distribution == Distribution::kShifted && form >= kShiftedAlone && form < kDown;
   const bool alone = shifted_alone || (distribution == Distribution::kScaled && form >= kAlone && form < kSmall);
   const int lone = form - (shifted_alone ? kShiftedAlone : kAlone);
   std::vector<bool> keeps(given.size());
@@ -447,9 +452,9 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       }
       case Distribution::kShifted: {
         const at::Tensor wide = value.is_complex() ? value.to(at::kComplexDouble) : value.to(at::kDouble);
-        const bool near_one = form == 1;
+        const bool near_one = form == 1 || form == kDownNearOne;
         const double shrink = near_one ? kNearOne : kShrink, shift = near_one ? 1 : kShift;
-        made = (wide * shrink + shift).to(value.scalar_type());
+        made = (wide * shrink + (form < kDown ? shift : -shift)).to(value.scalar_type());
         const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
         if (spread < kHeld * shift * Spacing(type)) {
           result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : kTried;
@@ -528,7 +533,11 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       }
       break;
     case Distribution::kShifted:
-      result.how = form == 1 ? "x * 0.01 + 1" : alone ? "one input alone x * 0.1 + 1000" : "x * 0.1 + 1000";
+      result.how = form == 1              ? "x * 0.01 + 1"
+                   : form == kDown        ? "x * 0.1 - 1000"
+                   : form == kDownNearOne ? "x * 0.01 - 1"
+                   : alone                ? "one input alone x * 0.1 + 1000"
+                                          : "x * 0.1 + 1000";
       break;
     case Distribution::kSparse:
       result.how = "most elements zero";

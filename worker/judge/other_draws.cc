@@ -15,6 +15,7 @@
 #include "worker/judge/closed_masks.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/conversions.h"
+#include "worker/judge/few_integers.h"
 #include "worker/judge/findings.h"
 #include "worker/judge/fixed_inputs.h"
 #include "worker/judge/one_term.h"
@@ -41,6 +42,14 @@ bool Grown(const Expected& expected, const Rules& rules) {
     const at::Tensor& plain = expected.plain[i];
     if (!Fractions(plain) || plain.numel() == 0 || rules.units[i] == 0) continue;
     if (plain.abs().max().item<double>() > kGrown * rules.units[i]) return true;
+  }
+  return false;
+}
+
+bool NothingLeft(const Expected& expected) {
+  for (std::size_t i = 0; i < expected.plain.size(); ++i) {
+    const at::Tensor& plain = expected.plain[i];
+    if (!expected.LeftOut(i) && Fractions(plain) && plain.numel() > 0 && !plain.any().item<bool>()) return true;
   }
   return false;
 }
@@ -142,7 +151,9 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
   }
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
-    return MakeIntegers(form, problem_.reckoned, reference_.Draw(SecretSeed()), &secret_, &drawn->leaves);
+    const auto draw = [this] { return reference_.Draw(SecretSeed()); };
+    return form == kOfFew ? MakeFewIntegers(problem_.labels, draw, problem_.reckoned, &secret_, &drawn->leaves)
+                          : MakeIntegers(form, problem_.reckoned, draw(), &secret_, &drawn->leaves);
   }
   const std::optional<std::size_t> factor = FactorOf(distribution, form);
   if (!factor) return Transform(distribution, form, problem_.reduction, &secret_, &drawn->leaves);
@@ -157,6 +168,7 @@ bool OtherDraws::Idle(Distribution distribution, int form) const {
     return !given_finite_ || !(IsFixed(form) ? WhichFixed(form) < problem_.fixed.size() : Says(problem_.rare, form));
   }
   if (distribution != Distribution::kIntegers) return false;
+  if (form == kOfFew) return !problem_.labels.may_repeat || !problem_.labels.any;
   return std::none_of(problem_.reckoned.begin(), problem_.reckoned.end(), [](double most) { return most > 0; });
 }
 
@@ -165,7 +177,7 @@ std::string OtherDraws::Idle(Distribution distribution) const {
     if (!Idle(distribution, form)) return "";
   }
   if (distribution == Distribution::kIntegers)
-    return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold";
+    return "there is no input of int32 or int64, or what is done with it says that others would mean something else";
   return given_finite_ ? "the program names no epsilon, no bound and no place for NaN, and no input is a mask or alike "
                          "in all elements, in every draw"
                        : "the reference gives NaN or infinity on the problem's own values";
@@ -418,6 +430,9 @@ std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
     return "the reference in float64 gives NaN or infinity there";
   }
   if (drawn.distribution == Distribution::kRare && Grown(expected, rules)) return kGrowsThere;
+  // (A program that comes near to zero may well be right where another one is.)
+  if (Downwards(drawn.distribution, drawn.form) && NothingLeft(expected))
+    return "the reference gives zeros alone there";
   if (expected.high.empty()) {
     return drawn.distribution == Distribution::kShifted || drawn.distribution == Distribution::kRare
                ? "there is no float64 evaluation that would say what rounding does to such values"
