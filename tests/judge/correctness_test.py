@@ -866,23 +866,38 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
             assert result["verdict"] == "VERDICT_CORRECT", (body, result)
 
     def test_indices_of_few_of_their_own_values_keep_what_they_mean(self):
-        # In range wherever each of them has a table of its own.
-        body = "return a[1][a[0][0]] * a[2][a[0][1]]"
-        tables = "[torch.stack((torch.randint(0, 10, (400,)), torch.randint(0, 90, (400,)))), torch.randn(10), torch.randn(90)]"
-        result = self.new(model("        " + body, tables), body, "return torch.gather(a[1], 0, a[0][0]) * a[2][a[0][1]]")["result"]
-        assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["INTEGERS"]["passed"] == 1, result
-        # Permutations, parents before their children, from and to in two columns and in two inputs, places within lengths,
-        # as many of each.
-        for inputs, holds in (
-                ("torch.stack([torch.randperm(64) for _ in range(8)])", "(a[0].sort(1)[0] == torch.arange(64)).all()"),
-                ("(torch.rand(8, 64) * torch.arange(64)).long()", "(a[0] <= torch.arange(64)).all()"),
-                ("torch.randint(0, 32, (64, 2)).sort(1)[0]", "(a[0][:, 0] <= a[0][:, 1]).all()"),
-                ("*torch.randint(0, 32, (64, 2)).sort(1)[0].t().contiguous()", "(a[0] <= a[1]).all()"),
-                ("(l := torch.randint(1, 64, (32,))), (torch.rand(32, 20) * l[:, None]).long()", "(a[1] < a[0][:, None]).all()"),
-                ("(torch.arange(64) % 8)[torch.randperm(64)]", "(torch.bincount(a[0], minlength=64) == 8 * (torch.arange(64) < 8)).all()")):
+        # What each of these says of its inputs is held by every draw, and would be held by none if they were drawn at random.
+        for inputs, holds, random in (
+                ("torch.stack([torch.randperm(64) for _ in range(8)])", "(a[0].sort(1)[0] == torch.arange(64)).all()", "torch.randint(0, 64, (8, 64))"),
+                ("(torch.rand(8, 64) * torch.arange(64)).long()", "(a[0] <= torch.arange(64)).all()", "torch.randint(0, 64, (8, 64))"),
+                ("torch.randint(0, 32, (64, 2)).sort(1)[0]", "(a[0][:, 0] <= a[0][:, 1]).all()", "torch.randint(0, 32, (64, 2))"),
+                ("*torch.randint(0, 32, (64, 2)).sort(1)[0].t().contiguous()", "(a[0] <= a[1]).all()", "*torch.randint(0, 32, (2, 64))"),
+                ("(l := torch.randint(1, 64, (32,))), (torch.rand(32, 20) * l[:, None]).long()", "(a[1] < a[0][:, None]).all()",
+                 "torch.randint(0, 64, (32,)), torch.randint(0, 64, (32, 20))"),
+                ("torch.cat((torch.randint(0, 64, (200,)), torch.arange(64)))", "(torch.bincount(a[0], minlength=64) > 0).all()", "torch.randint(0, 64, (264,))"),
+                ("torch.cat([torch.randint(0, 64, (8,)).sort()[0] for _ in range(16)])", "(a[0].view(16, 8).sort(1)[0] == a[0].view(16, 8)).all()",
+                 "torch.randint(0, 64, (128,))"),
+                ("torch.stack((torch.randint(0, 64, (400,)), torch.randint(0, 64, (400,)).sort()[0]))", "(a[0][1].sort()[0] == a[0][1]).all()",
+                 "torch.randint(0, 64, (2, 400))"),
+                ("*torch.stack(((p := torch.randperm(64 * 40)[:600]) // 40, p % 40))", "len(set((a[0] * 40 + a[1]).tolist())) == 600",
+                 "*torch.randint(0, 40, (2, 600))"),
+                ("torch.rand(64, 8).topk(2)[1]", "(a[0][:, 0] != a[0][:, 1]).all()", "torch.randint(0, 8, (64, 2))"),
+                ("torch.where(torch.arange(24) < torch.randint(1, 25, (40, 1)), torch.randint(1, 64, (40, 24)), 0)",
+                 "((a[0][:, 1:] == 0) >= (a[0][:, :-1] == 0)).all()", "torch.randint(0, 64, (40, 24))"),
+                ("(torch.arange(64) % 8)[torch.randperm(64)]", "(torch.bincount(a[0], minlength=64) == 8 * (torch.arange(64) < 8)).all()", "torch.randint(0, 8, (64,))"),
+                ("torch.randint(0, 4, (200, 12)) + 4 * torch.arange(12)", "(a[0] // 4 == torch.arange(12)).all()", "torch.randint(0, 48, (200, 12))")):
             line = "return tuple(a[-1][i] for i in a[:-1])"
-            result = self.new(model("        " + line, "[" + inputs + ", torch.randn(64)]"), line, "assert " + holds + "; " + line)["result"]
-            assert result["verdict"] == "VERDICT_CORRECT", (inputs, result)
+            for values, new in ((inputs, "assert " + holds + "; " + line), (random, line)):
+                result = self.new(model("        " + line, "[" + values + ", torch.randn(64)]"), line, new)["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (values, result)
+                outcome = self.outcomes(result)["INTEGERS"]
+                assert outcome["passed"] == (values == random), (values, outcome)
+        # Where it is no index alone, or each has a table of its own, nothing is known of others.
+        for line, inputs in (("return a[1][a[0][0]] * a[2][a[0][1]]", "torch.randint(0, 10, (2, 400)), torch.randn(10), torch.randn(90)"),
+                             ("return a[1][a[0]] + a[0]", "torch.randint(0, 64, (200,)), torch.randn(64)"),
+                             ("return a[2].clone().index_copy(0, a[0], a[1])", "torch.randint(0, 64, (1,)).expand(200), torch.randn(1).expand(200), torch.randn(64)")):
+            result = self.new(model("        " + line, "[" + inputs + "]"), line, line)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["INTEGERS"]["passed"] == 0, (line, result)
 
     def test_indices_of_few_of_their_own_values_find_who_knows_how_they_are_drawn(self):
         # Places that nobody names; a label that the program names and no draw has.

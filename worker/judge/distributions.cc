@@ -32,8 +32,8 @@ constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4
               kSmall = kAlone + kMostAlone, kSorted = kSmall + 1, kMostSorted = 2;
 constexpr double kSortedScale = 4;  // of one sorted input alone
 constexpr int kShiftedAlone = 2;    // the first of the forms of SHIFTED in which one input alone is moved
-constexpr int kDown = kShiftedAlone + kMostAlone, kDownNearOne = kDown + 1;  // of SHIFTED
-constexpr double kTurn = 6.283185307179586;                                  // radians
+constexpr int kDown = kShiftedAlone + kMostAlone, kNegative = kDown + 1;  // of SHIFTED
+constexpr double kTurn = 6.283185307179586;                               // radians
 constexpr int kMostFactors = 2;  // forms of SPARSE, for the inputs that are a factor
 constexpr double kHeld = 16;     // spacings of the type that must fit into the spread of shifted values
 constexpr std::int64_t kBlock = std::int64_t{1} << 22;  // elements that are nudged at a time
@@ -339,7 +339,7 @@ int Forms(Distribution distribution) {
     case Distribution::kScaled:
       return kSorted + kMostSorted;
     case Distribution::kShifted:
-      return kDownNearOne + 1;
+      return kNegative + 1;
     case Distribution::kIntegers:
       return kIntegerForms;
     case Distribution::kOutliers:
@@ -360,7 +360,7 @@ bool OneTerm(Distribution distribution, int form) { return distribution == Distr
 bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
   if (distribution == Distribution::kShifted) {
     // (Each that is moved alone says something of itself.)
-    if (form >= kDown) return form == kDownNearOne && borne.count(kDown) != 0;
+    if (form >= kDown) return form == kNegative && borne.count(kDown) != 0;
     return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
@@ -452,9 +452,14 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       }
       case Distribution::kShifted: {
         const at::Tensor wide = value.is_complex() ? value.to(at::kComplexDouble) : value.to(at::kDouble);
-        const bool near_one = form == 1 || form == kDownNearOne;
+        if (form == kNegative) {  // as far from zero as they were
+          if (True(value.ge(0).all()) || True(value.le(0).all()) || value.is_complex()) continue;
+          made = value.abs().neg();
+          break;
+        }
+        const bool near_one = form == 1;
         const double shrink = near_one ? kNearOne : kShrink, shift = near_one ? 1 : kShift;
-        made = (wide * shrink + (form < kDown ? shift : -shift)).to(value.scalar_type());
+        made = (wide * shrink + (form == kDown ? -shift : shift)).to(value.scalar_type());
         const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
         if (spread < kHeld * shift * Spacing(type)) {
           result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : kTried;
@@ -506,7 +511,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
     ++changed;
   }
   // (Of one input there is no other that could stay.)
-  if ((changed == 0 && distribution == Distribution::kOutliers && form != 0) || (alone && changeable < 2) ||
+  if ((changed == 0 && distribution == Distribution::kOutliers && form != 0) ||
+      (changed == 0 && Downwards(distribution, form)) || (alone && changeable < 2) ||
       (alone && changed == 0 && changeable > 0)) {
     result.skipped = kTried;
     return result;
@@ -533,11 +539,11 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       }
       break;
     case Distribution::kShifted:
-      result.how = form == 1              ? "x * 0.01 + 1"
-                   : form == kDown        ? "x * 0.1 - 1000"
-                   : form == kDownNearOne ? "x * 0.01 - 1"
-                   : alone                ? "one input alone x * 0.1 + 1000"
-                                          : "x * 0.1 + 1000";
+      result.how = form == 1           ? "x * 0.01 + 1"
+                   : form == kDown     ? "x * 0.1 - 1000"
+                   : form == kNegative ? "-|x|"
+                   : alone             ? "one input alone x * 0.1 + 1000"
+                                       : "x * 0.1 + 1000";
       break;
     case Distribution::kSparse:
       result.how = "most elements zero";

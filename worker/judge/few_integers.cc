@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -17,53 +18,14 @@ constexpr std::int64_t kShort = 8;     // a dimension whose places may each mean
 constexpr double kFew = 4;
 constexpr std::size_t kMostNamed = 4;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // shuffled and sorted to look at them
+constexpr double kFar = 5;                                     // standard deviations that chance does not go
+constexpr double kEnough = 8;                                  // where chance would give fewer, none says nothing
 
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
-
-std::int64_t LongestOf(const at::Tensor& value) {
-  const auto sizes = value.sizes();
-  return std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
-}
+double Count(const at::Tensor& condition) { return static_cast<double>(condition.sum().item<std::int64_t>()); }
 
 at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
   return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
-}
-
-// Each row by itself.
-at::Tensor Shuffled(const at::Tensor& value, std::int64_t along, const at::Generator& generator) {
-  return value.gather(along, Uniform(value, generator).argsort(along));
-}
-
-bool HasRepeats(const at::Tensor& value, std::int64_t dim) {
-  const at::Tensor sorted = std::get<0>(value.sort(dim));
-  const std::int64_t rest = sorted.size(dim) - 1;
-  return True(sorted.narrow(dim, 1, rest).eq(sorted.narrow(dim, 0, rest)).any());
-}
-
-// 1 where it is true everywhere that `one` is no larger, 2 that it is no smaller.
-int Compared(const at::Tensor& one, const at::Tensor& other) {
-  return (True(one.le(other).all()) ? 1 : 0) + (True(one.ge(other).all()) ? 2 : 0);
-}
-
-// What holds for all elements of an input, in an order that is that of every such input of its shape.
-std::vector<int> Relations(const at::Tensor& value, std::int64_t along, const std::vector<at::Tensor>& beside) {
-  std::vector<int> hold;
-  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
-    const std::int64_t size = value.size(dim);
-    std::vector<std::int64_t> shape(static_cast<std::size_t>(value.dim()), 1);
-    shape[static_cast<std::size_t>(dim)] = size;
-    hold.push_back(Compared(value, at::arange(size, value.options()).view(shape)));
-    if (dim == along) continue;
-    hold.push_back(size > 1 && !HasRepeats(value, dim) ? 1 : 0);
-    const at::Tensor sums = value.sum(dim);
-    hold.push_back(True(sums.eq(sums.reshape({-1})[0]).all()) ? 1 : 0);
-    if (size > kShort) continue;
-    for (std::int64_t i = 0; i < size; ++i) {
-      for (std::int64_t j = 0; j < i; ++j) hold.push_back(Compared(value.select(dim, i), value.select(dim, j)));
-    }
-  }
-  for (const at::Tensor& other : beside) hold.push_back(Compared(value, other));
-  return hold;
 }
 
 bool Integers(const Leaf& leaf) {
@@ -71,42 +33,155 @@ bool Integers(const Leaf& leaf) {
   return !leaf.scalar && (type == at::kInt || type == at::kLong);
 }
 
-// Further draws of the problem, made when they are asked for.
+// Of each integer input what several draws gave, one behind the other in a dimension before its own: as many as there
+// is time for, and two of what is large. Undefined for all others, and where shapes differ.
 class Draws {
  public:
-  explicit Draws(const std::function<std::vector<Leaf>()>& draw) : draw_(draw) {}
-
-  const at::Tensor& Again(std::size_t i) {
-    if (further_.empty()) further_.push_back(draw_());  // (all of it: what is large is asked once)
-    return further_[0].at(i).tensor;
-  }
-
-  // Whether in any of them a value comes twice along a dimension: where numbers are drawn among many, that is seldom.
-  bool Repeats(std::size_t i, std::int64_t along) {
+  Draws(const std::vector<Leaf>& first, const std::function<std::vector<Leaf>()>& draw) {
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
-    for (std::size_t one = 0; one < kMostDraws; ++one) {
-      if (one == further_.size()) {
-        if (std::chrono::duration<double>(Clock::now() - begin).count() > kMostSeconds) return false;
-        further_.push_back(draw_());
-        for (Leaf& leaf : further_.back()) {
-          if (!Integers(leaf) || leaf.tensor.numel() > kLargest) leaf.tensor = at::Tensor();
+    std::vector<std::vector<at::Tensor>> several(first.size());
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (Integers(first[i]) && first[i].tensor.numel() <= kMostElements) several[i].push_back(first[i].tensor);
+    }
+    for (int one = 0; one < kMostDraws; ++one) {
+      if (one > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > kMostSeconds) break;
+      const std::vector<Leaf> further = draw();
+      for (std::size_t i = 0; i < first.size() && i < further.size(); ++i) {
+        if (several[i].empty() || (one > 0 && first[i].tensor.numel() > kLarge)) continue;
+        if (further[i].tensor.sizes() != first[i].tensor.sizes()) {
+          several[i].clear();
+        } else {
+          several[i].push_back(further[i].tensor);
         }
       }
-      const at::Tensor& value = further_[one].at(i).tensor;
-      if (value.defined() && HasRepeats(value, along)) return true;
     }
-    return false;
+    for (const auto& of_input : several) {
+      stacked_.push_back(of_input.size() < 2 ? at::Tensor() : at::stack(of_input).to(at::kLong));
+    }
   }
 
- private:
-  static constexpr std::size_t kMostDraws = 64;
-  static constexpr double kMostSeconds = 0.2;
-  static constexpr std::int64_t kLargest = 1 << 16;  // elements; in more of them a value comes twice, or never
+  const at::Tensor& Of(std::size_t i) const { return stacked_.at(i); }
 
-  const std::function<std::vector<Leaf>()>& draw_;
-  std::vector<std::vector<Leaf>> further_;
+ private:
+  static constexpr int kMostDraws = 15;
+  static constexpr double kMostSeconds = 0.2;
+  static constexpr std::int64_t kLarge = 1 << 16;  // elements that say enough
+
+  std::vector<at::Tensor> stacked_;
 };
+
+// Each draw's elements in any order.
+at::Tensor Shuffled(const at::Tensor& draws, const at::Generator& generator) {
+  const at::Tensor flat = draws.reshape({draws.size(0), -1});
+  return flat.gather(1, std::get<1>(Uniform(flat, generator).sort(1))).reshape(draws.sizes());
+}
+
+at::Tensor Next(const at::Tensor& value, std::int64_t dim) { return value.narrow(dim, 1, value.size(dim) - 1); }
+at::Tensor Former(const at::Tensor& value, std::int64_t dim) { return value.narrow(dim, 0, value.size(dim) - 1); }
+
+// How many of the elements of rows along a dimension have come before in their row.
+double Repeats(const at::Tensor& value, std::int64_t dim) {
+  const at::Tensor sorted = std::get<0>(value.sort(dim));
+  return Count(Next(sorted, dim).eq(Former(sorted, dim)));
+}
+
+// Of what may hold for all elements in all draws (dimension 0): for how many it does not, in an order that is that of
+// every such tensor. `paddings`: values that may fill rows up; `beside`: what stands beside them in other inputs.
+std::vector<double> Exceptions(const at::Tensor& draws, const std::vector<at::Tensor>& paddings,
+                               const std::vector<at::Tensor>& beside) {
+  std::vector<double> exceptions;
+  const auto compare = [&](const at::Tensor& one, const at::Tensor& other) {
+    exceptions.push_back(Count(one.gt(other)));
+    exceptions.push_back(Count(one.lt(other)));
+  };
+  for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
+    const std::int64_t size = draws.size(dim);
+    std::vector<std::int64_t> shape(static_cast<std::size_t>(draws.dim()), 1);
+    shape[static_cast<std::size_t>(dim)] = size;
+    compare(draws, at::arange(size, draws.options()).view(shape));
+    const at::Tensor sums = draws.sum(dim);
+    exceptions.push_back(Count(sums.ne(sums.reshape({-1})[0])));
+    for (const at::Tensor& padding : paddings) {
+      const at::Tensor marked = draws.eq(padding);
+      compare(Former(marked, dim), Next(marked, dim));
+    }
+    if (size > kShort) continue;
+    for (std::int64_t i = 0; i < size; ++i) {
+      for (std::int64_t j = 0; j < i; ++j) compare(draws.select(dim, i), draws.select(dim, j));
+    }
+  }
+  for (const at::Tensor& other : beside) compare(draws, other);
+  return exceptions;
+}
+
+// How many neighbours along a dimension rise, and how many are equal: too many or too few in what is sorted in parts.
+bool OrderedAlong(const at::Tensor& draws, const at::Tensor& shuffled, std::int64_t dim) {
+  const auto rises = [dim](const at::Tensor& value) { return Count(Next(value, dim).gt(Former(value, dim))); };
+  const auto equals = [dim](const at::Tensor& value) { return Count(Next(value, dim).eq(Former(value, dim))); };
+  const double pairs = static_cast<double>(Next(draws, dim).numel()), same = equals(shuffled);
+  // Of a random order (n + 1) / 12 is the variance of how many rise; here are two of them.
+  return std::fabs(rises(draws) - rises(shuffled)) > kFar * std::sqrt(pairs / 6) ||
+         std::fabs(equals(draws) - same) > kFar * (1 + std::sqrt(2 * same));
+}
+
+bool Ordered(const at::Tensor& draws, const at::Tensor& shuffled) {
+  for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
+    if (draws.size(dim) < 2) continue;
+    if (OrderedAlong(draws, shuffled, dim)) return true;
+    // One row of several may be in order, and the others in none.
+    for (std::int64_t short_dim = 1; short_dim < draws.dim(); ++short_dim) {
+      if (short_dim == dim || draws.size(short_dim) > kShort) continue;
+      for (std::int64_t i = 0; i < draws.size(short_dim); ++i) {
+        const std::int64_t left = dim > short_dim ? dim - 1 : dim;
+        if (OrderedAlong(draws.select(short_dim, i), shuffled.select(short_dim, i), left)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Places that have the same value in every draw, or that are a part of one and the same whole.
+bool Constant(const at::Tensor& draws, const at::Tensor& shuffled) {
+  const double same = Count(Next(shuffled, 0).eq(Former(shuffled, 0)));
+  if (Count(Next(draws, 0).eq(Former(draws, 0))) - same > kFar * (1 + std::sqrt(2 * same))) return true;
+  const at::Tensor sums = draws.reshape({draws.size(0), -1}).sum(1);
+  return True(sums.eq(sums[0]).all());
+}
+
+// Whether values come twice along each dimension as often as chance would have it, among as many as there are: those
+// that are each there once, but for a few, come less often. Where all of them are there, chance would leave out some.
+bool Distinct(const at::Tensor& draws) {
+  const double least = draws.min().item<double>(), values = draws.max().item<double>() - least + 1;
+  const auto chance = [values](double size) { return size + values * std::expm1(size * std::log1p(-1 / values)); };
+  for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
+    const double size = static_cast<double>(draws.size(dim)), rows = static_cast<double>(draws.numel()) / size;
+    if (size < 2) continue;
+    const double expected = rows * chance(size);
+    if (expected < kEnough || Repeats(draws, dim) < expected / 2) return true;
+  }
+  const at::Tensor flat = draws.reshape({draws.size(0), -1});
+  const double size = static_cast<double>(flat.size(1)), all = static_cast<double>(flat.numel());
+  const double missing = values * std::exp(-size / values) * static_cast<double>(flat.size(0));
+  const double absent = values * static_cast<double>(flat.size(0)) - (all - Repeats(flat, 1));
+  return missing > 4 * kEnough && absent < missing - kFar * std::sqrt(missing);
+}
+
+// Whether no two places of a draw have the same two numbers. (Not known of numbers so far apart that 62 bits do not
+// hold both.)
+bool PairsOnce(const at::Tensor& one, const at::Tensor& other) {
+  const at::Tensor a = one.reshape({one.size(0), -1}), b = other.reshape({other.size(0), -1});
+  const at::Tensor first = a - a.min(), second = b - b.min();
+  const double width = second.max().item<double>() + 1;
+  if ((first.max().item<double>() + 1) * width > 0x1p62) return true;
+  return Repeats(first * static_cast<std::int64_t>(width) + second, 1) == 0;
+}
+
+// Two numbers that stand beside each other may be a place of a matrix: an edge, or a coordinate, that is there once (of
+// edges drawn at random some are there twice, when each node has several), or that is never on the diagonal.
+bool PairsMeanMore(const at::Tensor& one, const at::Tensor& other, const at::Tensor& other_shuffled) {
+  return PairsOnce(one, other) || (!True(one.eq(other).any()) && Count(one.eq(other_shuffled)) >= kEnough);
+}
 
 // Whether `one` has the shape of `other` without this dimension.
 bool Without(const at::Tensor& one, std::int64_t dim, const at::Tensor& other) {
@@ -115,17 +190,17 @@ bool Without(const at::Tensor& one, std::int64_t dim, const at::Tensor& other) {
   return one.sizes() == at::IntArrayRef(sizes);
 }
 
-// Inputs of whole numbers that may bound this one's elements, as they stand beside them: of its shape, one for each of
-// its rows (a place and a length), and the ends of what stands in theirs (a length and places).
-std::vector<at::Tensor> Beside(const std::vector<Leaf>& leaves, std::size_t i) {
-  const at::Tensor& value = leaves[i].tensor;
+// What other inputs have beside an input's elements: those of its shape, one number for each of its rows (a place and a
+// length), and the ends of what stands in theirs (a length and places).
+std::vector<at::Tensor> Beside(const Draws& draws, std::size_t inputs, std::size_t i) {
+  const at::Tensor& value = draws.Of(i);
   std::vector<at::Tensor> beside;
-  for (std::size_t j = 0; j < leaves.size(); ++j) {
-    if (j == i || !Integers(leaves[j]) || leaves[j].tensor.numel() == 0) continue;
-    const at::Tensor& other = leaves[j].tensor;
+  for (std::size_t j = 0; j < inputs; ++j) {
+    const at::Tensor& other = draws.Of(j);
+    if (j == i || !other.defined() || other.numel() == 0 || other.size(0) != value.size(0)) continue;
     if (other.sizes() == value.sizes()) beside.push_back(other);
     const std::int64_t dims = std::max(value.dim(), other.dim());
-    for (const std::int64_t dim : {std::int64_t{0}, dims - 1}) {
+    for (const std::int64_t dim : {std::int64_t{1}, dims - 1}) {
       if (other.dim() + 1 == value.dim() && Without(other, dim, value)) beside.push_back(other.unsqueeze(dim));
       if (value.dim() + 1 == other.dim() && Without(value, dim, other)) {
         beside.push_back(other.amin(dim));
@@ -136,28 +211,34 @@ std::vector<at::Tensor> Beside(const std::vector<Leaf>& leaves, std::size_t i) {
   return beside;
 }
 
-bool MeansMore(const std::vector<Leaf>& leaves, std::size_t i, Draws* draws, const at::Generator& generator) {
-  const at::Tensor& value = leaves[i].tensor;
-  const std::int64_t along = LongestOf(value);
-  const at::Tensor again = draws->Again(i);
-  if (value.sizes() != again.sizes() || True(value.sum().eq(again.sum()))) return true;
-  const at::Tensor sums = value.sum(along);
-  if (sums.numel() > 1 && True(sums.eq(sums.reshape({-1})[0]).all())) return true;
-  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
-    if (value.size(dim) > 2 && (IsSorted(value, dim) || IsSorted(value.flip(dim), dim))) return true;
-  }
-  const std::vector<at::Tensor> beside = Beside(leaves, i);
-  const std::vector<int> own = Relations(value, along, beside);
-  const std::vector<int> by_chance = Relations(Shuffled(value, along, generator), along, beside);
+bool MeansMore(const Draws& all, std::size_t inputs, std::size_t i, Indices::Use use, const at::Generator& generator) {
+  const at::Tensor &draws = all.Of(i), shuffled = Shuffled(draws, generator);
+  if (Constant(draws, shuffled) || Ordered(draws, shuffled)) return true;
+  const std::vector<at::Tensor> beside = Beside(all, inputs, i);
+  const std::vector<at::Tensor> paddings = {draws.min(), draws.max(), draws.reshape({-1})[draws.numel() - 1]};
+  const std::vector<double> own = Exceptions(draws, paddings, beside), chance = Exceptions(shuffled, paddings, beside);
   for (std::size_t one = 0; one < own.size(); ++one) {
-    if ((own[one] & ~by_chance[one]) != 0) return true;
+    if (own[one] == 0 && chance[one] >= kEnough) return true;
   }
-  return !HasRepeats(value, along) && !draws->Repeats(i, along);
+  if (use == Indices::Use::kLabels) return false;
+  if (Distinct(draws)) return true;
+  for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
+    const std::int64_t size = draws.dim() > 2 && draws.size(dim) <= kShort ? draws.size(dim) : 0;
+    for (std::int64_t a = 0; a < size; ++a) {
+      for (std::int64_t b = 0; b < a; ++b) {
+        if (PairsMeanMore(draws.select(dim, a), draws.select(dim, b), shuffled.select(dim, b))) return true;
+      }
+    }
+  }
+  return std::any_of(beside.begin(), beside.end(), [&](const at::Tensor& other) {
+    return other.sizes() == draws.sizes() && PairsMeanMore(draws, other, Shuffled(other, generator));
+  });
 }
 
 // One of the four for each element.
-at::Tensor OfFew(const at::Tensor& value, Random* random, const at::Generator& generator) {
-  const std::int64_t along = LongestOf(value);
+at::Tensor OfFour(const at::Tensor& value, Random* random, const at::Generator& generator) {
+  const auto sizes = value.sizes();
+  const std::int64_t along = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
   const auto any = [&] {
     return value.narrow(along, static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(value.size(along)))),
                         1);
@@ -168,55 +249,58 @@ at::Tensor OfFew(const at::Tensor& value, Random* random, const at::Generator& g
   return made;
 }
 
-// Nothing where it stays as drawn.
-std::optional<at::Tensor> FewOf(const std::vector<Leaf>& leaves, std::size_t i, Draws* draws,
-                                const std::vector<Labels::Named>& named, Random* random) {
-  const at::Tensor& value = leaves[i].tensor;
-  if (value.dim() == 0 || value.numel() == 0 || value.numel() > kMostElements) return std::nullopt;
-  if (value.size(LongestOf(value)) < kShortest) return std::nullopt;
-  const double least = value.min().item<double>(), most = value.max().item<double>();
-  if (least == most) return std::nullopt;
-  const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
-  if (MeansMore(leaves, i, draws, generator)) return std::nullopt;
-  at::Tensor made = OfFew(value, random, generator);
-  std::vector<std::int64_t> put;
-  for (const Labels::Named& one : named) {
-    // (Zero is an index that exists, and so is what lies between it and one that does.)
-    const bool exists = one.alone || (one.value >= std::min(least, 0.0) && one.value <= most);
-    if (exists && put.size() < kMostNamed) put.push_back(static_cast<std::int64_t>(one.value));
+at::Tensor OfFew(const at::Tensor& value, const std::vector<double>& named, Random* random,
+                 const at::Generator& generator) {
+  at::Tensor made = OfFour(value, random, generator);
+  std::vector<std::int64_t> others;
+  const double holds = value.scalar_type() == at::kInt ? 0x1p31 : 0x1p53;
+  for (double one : named) {
+    if (std::fabs(one) < holds && others.size() < kMostNamed) others.push_back(static_cast<std::int64_t>(one));
   }
-  // As often as all others together.
-  const at::Tensor which = Uniform(value, generator).mul_(static_cast<double>(put.size()) + 1).floor_();
-  for (std::size_t one = 0; one < put.size(); ++one)
-    made = made.masked_fill(which.eq(static_cast<double>(one)), put[one]);
+  // Each as often as the four together, but for one place of each row, so that none is nothing else.
+  const at::Tensor which = Uniform(value, generator).mul_(static_cast<double>(others.size()) + 1).floor_();
+  if (value.dim() > 1) {
+    const auto kept = random->Below(static_cast<std::uint64_t>(value.size(-1)));
+    which.select(-1, static_cast<std::int64_t>(kept)).fill_(static_cast<double>(others.size()));
+  }
+  for (std::size_t one = 0; one < others.size(); ++one) {
+    made = made.masked_fill(which.eq(static_cast<double>(one)), others[one]);
+  }
   return made;
+}
+
+bool Expanded(const at::Tensor& value) {
+  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
+    if (value.stride(dim) == 0 && value.size(dim) > 1) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-Transformed MakeFewIntegers(const Labels& labels, const std::function<std::vector<Leaf>()>& draw,
-                            const std::vector<double>& others, Random* random, std::vector<Leaf>* leaves) {
+Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::function<std::vector<Leaf>()>& draw,
+                            Random* random, std::vector<Leaf>* leaves, double* crowded) {
   const std::vector<Leaf> given = *leaves;
-  Draws draws(draw);
+  std::optional<Draws> draws;
   bool changed = false;
-  for (std::size_t i = 0; i < given.size() && labels.may_repeat; ++i) {
-    if (!Integers(given[i]) || (i < others.size() && others[i] > 0)) continue;
-    std::optional<at::Tensor> made;
-    if (const auto earlier = EarlierEqual(given, i)) {
-      made = (*leaves)[*earlier].tensor;
-    } else {
-      made = FewOf(given, i, &draws, i < labels.named.size() ? labels.named[i] : std::vector<Labels::Named>(), random);
-    }
-    if (!made || made->equal(given[i].tensor)) continue;
-    (*leaves)[i].tensor = WithStrides(*made, given[i].tensor.strides());
+  for (std::size_t i = 0; i < given.size() && i < indices.size(); ++i) {
+    const at::Tensor& value = given[i].tensor;
+    if (indices[i].use == Indices::Use::kOther || !Integers(given[i]) || value.dim() == 0 || Expanded(value)) continue;
+    if (*std::max_element(value.sizes().begin(), value.sizes().end()) < kShortest || value.numel() == 0) continue;
+    if (!draws) draws.emplace(given, draw);
+    if (!draws->Of(i).defined()) continue;
+    const auto earlier = EarlierEqual(given, i);
+    const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
+    if (!earlier && MeansMore(*draws, given.size(), i, indices[i].use, generator)) continue;
+    const at::Tensor made = earlier ? (*leaves)[*earlier].tensor : OfFew(value, indices[i].named, random, generator);
+    if (made.equal(value)) continue;
+    (*leaves)[i].tensor = WithStrides(made, value.strides());
     changed = true;
+    // As many as a quarter of all may meet in one sum, where it were four times the mean (trace.cc).
+    if (indices[i].adds) *crowded = std::max(*crowded, indices[i].places / (4 * kFew));
   }
-  if (changed)
-    return {.how = "indices and labels of few of their own values, and of those that the program names", .skipped = ""};
-  return {.how = "",
-          .skipped =
-              "the integer inputs' values are the same in every draw, sorted, each there once, or stand in a "
-              "relation to others that few of them would not have"};
+  if (!changed) return {.how = "", .skipped = kTried};
+  return {.how = "indices and labels of few of their own values, and of those that the program names", .skipped = ""};
 }
 
 }  // namespace grove::judge

@@ -30,7 +30,7 @@
 #include "worker/judge/evaluation.h"
 #include "worker/judge/factors.h"
 #include "worker/judge/fixed_inputs.h"
-#include "worker/judge/labels.h"
+#include "worker/judge/indices.h"
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/problem_check.h"
 #include "worker/judge/profile_run.h"
@@ -438,7 +438,9 @@ class Judge {
         problem_.float_factors = factors(FactorTypes::kFloat32);
         problem_.reckoned = Reckoned(trace.graph, description["inputs"]);
       }
-      problem_.labels = LabelsOf(trace.graph, description["inputs"]);
+      if (!trace.left) {
+        problem_.indices = IndicesOf(trace.graph, description["inputs"], description["parameters"]);
+      }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
       if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
       if (!check) problem_.fixed = FixedInputs(earlier, leaves, trace.partial ? json() : trace.graph);

@@ -46,10 +46,13 @@ bool Grown(const Expected& expected, const Rules& rules) {
   return false;
 }
 
+// Exponentials of what is far below zero: some programs give zeros in place of numbers that are nearly that.
 bool NothingLeft(const Expected& expected) {
+  constexpr double kNothing = 0x1p-100;
   for (std::size_t i = 0; i < expected.plain.size(); ++i) {
     const at::Tensor& plain = expected.plain[i];
-    if (!expected.LeftOut(i) && Fractions(plain) && plain.numel() > 0 && !plain.any().item<bool>()) return true;
+    if (expected.LeftOut(i) || !Fractions(plain) || plain.numel() == 0) continue;
+    if (plain.abs().max().item<double>() < kNothing) return true;
   }
   return false;
 }
@@ -152,7 +155,7 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
     const auto draw = [this] { return reference_.Draw(SecretSeed()); };
-    return form == kOfFew ? MakeFewIntegers(problem_.labels, draw, problem_.reckoned, &secret_, &drawn->leaves)
+    return form == kOfFew ? MakeFewIntegers(problem_.indices, draw, &secret_, &drawn->leaves, &drawn->crowded)
                           : MakeIntegers(form, problem_.reckoned, draw(), &secret_, &drawn->leaves);
   }
   const std::optional<std::size_t> factor = FactorOf(distribution, form);
@@ -168,7 +171,10 @@ bool OtherDraws::Idle(Distribution distribution, int form) const {
     return !given_finite_ || !(IsFixed(form) ? WhichFixed(form) < problem_.fixed.size() : Says(problem_.rare, form));
   }
   if (distribution != Distribution::kIntegers) return false;
-  if (form == kOfFew) return !problem_.labels.may_repeat || !problem_.labels.any;
+  if (form == kOfFew) {
+    return std::all_of(problem_.indices.begin(), problem_.indices.end(),
+                       [](const Indices& of) { return of.use == Indices::Use::kOther; });
+  }
   return std::none_of(problem_.reckoned.begin(), problem_.reckoned.end(), [](double most) { return most > 0; });
 }
 
@@ -177,7 +183,9 @@ std::string OtherDraws::Idle(Distribution distribution) const {
     if (!Idle(distribution, form)) return "";
   }
   if (distribution == Distribution::kIntegers)
-    return "there is no input of int32 or int64, or what is done with it says that others would mean something else";
+    return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold, and none "
+           "that is "
+           "nothing but indices or labels";
   return given_finite_ ? "the program names no epsilon, no bound and no place for NaN, and no input is a mask or alike "
                          "in all elements, in every draw"
                        : "the reference gives NaN or infinity on the problem's own values";
@@ -242,6 +250,7 @@ void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) 
   try {
     const bool numbers_alone = distribution == Distribution::kRare && NumbersAlone(form);
     drawn->expected = expecting_.Compute(drawn->leaves, true, !numbers_alone);
+    drawn->expected.crowded = drawn->crowded;
     slot.MustFit(drawn->expected.plain);
     if (numbers_alone) {
       AskForNumbers(slot, rules, drawn);

@@ -43,6 +43,7 @@ struct OtherDraw {
   std::vector<bool> one_term = {};  // outputs whose sums have one term there; none where empty
   bool as_drawn = false;            // the problem's own values as they are (kAsDrawn)
   bool no_memory = false;           // why it is skipped
+  double crowded = 1;               // Expected::crowded
 };
 
 class OtherDraws {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "worker/judge/exactness.h"
-#include "worker/judge/labels.h"
+#include "worker/judge/indices.h"
 #include "worker/judge/manners.h"
 #include "worker/judge/rare.h"
 #include "worker/judge/reference.h"
@@ -39,7 +39,7 @@ struct LoadedProblem {
   // that was not asked yet.
   std::optional<std::vector<bool>> still;
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
-  Labels labels;                 // what its graph says of indices and labels; nothing where that is not known
+  std::vector<Indices> indices;  // of each input; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::optional<Manners> manners;  // once they are known

@@ -144,6 +144,7 @@ class GraphReader {
     for (Node* node : graph_.nodes()) {
       const std::string kind = node->kind().toQualString();
       in_place = in_place || InPlace(kind) || !node->blocks().empty();
+      result->left = result->left || !node->blocks().empty();
       double longest = Reduction(node);
       for (const Value* input : node->inputs()) {
         if (auto known = behind.find(input); known != behind.end()) longest = std::max(longest, known->second);
@@ -471,6 +472,7 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     torch::jit::EliminateDeadCode(graph);
     GraphReader(*graph).Read(leaves.size(), &result);
     result.partial = result.partial || warned;
+    result.left = result.left || warned;
   } catch (const std::exception& error) {
     if (begun) {
       try {

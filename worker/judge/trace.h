@@ -18,6 +18,7 @@ struct TraceResult {
   // The graph does not show all that leads to the outputs: operations in place, branches and loops, or torch warned
   // that values leave it (item()), or of something else.
   bool partial = false;
+  bool left = false;  // for another reason than operations in place
 };
 
 // Never throws: a reference that cannot be traced is still judged.
