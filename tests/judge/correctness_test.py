@@ -617,7 +617,7 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
             assert result["verdict"] == "VERDICT_CORRECT", result
             outcomes = self.outcomes(result)
             assert outcomes["GIVEN"]["passed"] == 5, outcomes
-            for name, draws in (("SCALED", 2), ("SHIFTED", 1), ("SPARSE", 1), ("OUTLIERS", 2)):
+            for name, draws in (("SCALED", 2), ("SHIFTED", 2), ("SPARSE", 1), ("OUTLIERS", 2)):
                 assert outcomes[name]["passed"] == draws and not outcomes[name].get("skipped"), outcomes
             report = result["correctness"]
             assert report["precision"] == "as the reference", report
@@ -760,7 +760,7 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
                 "{ float t = 0; for (int k = j; k <= i; ++k) t += x[i * 64 + k] * b[k * 64 + j]; y[i * 64 + j] = t; }")
         result = self.native(triangle, body)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
-        assert self.outcomes(result)["SHIFTED"]["passed"] == 1, result["correctness"]["distributions"]
+        assert self.outcomes(result)["SHIFTED"]["passed"] == 2, result["correctness"]["distributions"]
         symmetric = model("        return a[0] @ a[1]", "[(lambda m: (m + m.T) / 2)(torch.rand(64, 64)), torch.rand(64, 64)]")
         body = ("const float* b = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) for (int j = 0; j < 64; ++j) "
                 "{ float t = 0; for (int k = 0; k < 64; ++k) t += x[k * 64 + i] * b[k * 64 + j]; y[i * 64 + j] = t; }")
@@ -776,7 +776,7 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
         assert result["verdict"] == "VERDICT_CORRECT", result
         loss = model("        return torch.nn.functional.nll_loss(a[0], a[1])", "[torch.randn(50, 40).log_softmax(-1), torch.randint(0, 40, (50,))]")
         result = self.new(loss)["result"]
-        assert all("skipped" in d for name, d in self.outcomes(result).items() if name != "GIVEN"), result
+        assert all("skipped" in d for name, d in self.outcomes(result).items() if name not in ("GIVEN", "INTEGERS")), result
 
     def on_rare(self, problem, cheat, twin, words):
         """`cheat` and `twin`: what stands in the last line of forward; the first is right on all other values."""
@@ -929,8 +929,9 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
         result = self.new(bce)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
         assert "refuses" in self.outcomes(result)["SHIFTED"]["skipped"], self.outcomes(result)
-        half = model("        return a[0] * 2", "[torch.randn(64, 300).to(torch.bfloat16)]")
-        assert "cannot hold" in self.outcomes(self.new(half)["result"])["SHIFTED"]["skipped"]
+        half = "        return a[0] * 2", "[torch.rand%s(64, 300).to(torch.bfloat16)]"
+        assert "cannot hold" in self.outcomes(self.new(model(half[0], half[1] % ""))["result"])["SHIFTED"]["skipped"]
+        assert self.outcomes(self.new(model(half[0], half[1] % "n"))["result"])["SHIFTED"]["passed"] == 1  # all below zero
         whole = model("        return a[0] + 1", "[torch.randint(0, 9, (64,))]")
         assert "floating" in self.outcomes(self.new(whole)["result"])["SCALED"]["skipped"]
 
@@ -1335,7 +1336,7 @@ def eight_bits(w):
         new = "(a[1] - %s) * torch.rsqrt(%s + 1e-5)"
         mean, old = "a[1].mean(-1, keepdim=True)", "nn.functional.layer_norm(a[1], (256,))"
         two = self.new(gated, old, new % (mean, "a[1].var(-1, keepdim=True, unbiased=False)"))["result"]
-        assert two["verdict"] == "VERDICT_CORRECT" and self.outcomes(two)["SHIFTED"]["passed"] == 1, two
+        assert two["verdict"] == "VERDICT_CORRECT" and self.outcomes(two)["SHIFTED"]["passed"] == 2, two
         one = self.new(gated, old, new % (mean, "((a[1] * a[1]).mean(-1, keepdim=True) - a[1].mean(-1, keepdim=True) ** 2)"))["result"]
         assert one["verdict"] == "VERDICT_WRONG" and "one input alone" in one["reason"], one
 
