@@ -870,7 +870,7 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
         for inputs, holds, random in (
                 ("torch.stack([torch.randperm(64) for _ in range(8)])", "(a[0].sort(1)[0] == torch.arange(64)).all()", "torch.randint(0, 64, (8, 64))"),
                 ("(torch.rand(8, 64) * torch.arange(64)).long()", "(a[0] <= torch.arange(64)).all()", "torch.randint(0, 64, (8, 64))"),
-                ("torch.randint(0, 32, (64, 2)).sort(1)[0]", "(a[0][:, 0] <= a[0][:, 1]).all()", "torch.randint(0, 32, (64, 2))"),
+                ("torch.randint(0, 32, (64, 2)).sort(1)[0]", "(a[0][:, 0] <= a[0][:, 1]).all()", "torch.randint(0, 16, (128, 2))"),
                 ("*torch.randint(0, 32, (64, 2)).sort(1)[0].t().contiguous()", "(a[0] <= a[1]).all()", "*torch.randint(0, 32, (2, 64))"),
                 ("(l := torch.randint(1, 64, (32,))), (torch.rand(32, 20) * l[:, None]).long()", "(a[1] < a[0][:, None]).all()",
                  "torch.randint(0, 64, (32,)), torch.randint(0, 64, (32, 20))"),
@@ -884,6 +884,10 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
                 ("torch.rand(64, 8).topk(2)[1]", "(a[0][:, 0] != a[0][:, 1]).all()", "torch.randint(0, 8, (64, 2))"),
                 ("torch.where(torch.arange(24) < torch.randint(1, 25, (40, 1)), torch.randint(1, 64, (40, 24)), 0)",
                  "((a[0][:, 1:] == 0) >= (a[0][:, :-1] == 0)).all()", "torch.randint(0, 64, (40, 24))"),
+                ("torch.cat((e := torch.randint(0, 64, (2, 400)), e.flip(0)), 1)", "(torch.bincount(a[0][0]) == torch.bincount(a[0][1])).all()",
+                 "torch.randint(0, 64, (2, 800))"),
+                ("torch.stack(((p := torch.randperm(30 ** 3)[:900]) // 900, p // 30 % 30, p % 30), 1)", "len(set(map(tuple, a[0].tolist()))) == 900",
+                 "torch.randint(0, 30, (90000, 3))"),
                 ("(torch.arange(64) % 8)[torch.randperm(64)]", "(torch.bincount(a[0], minlength=64) == 8 * (torch.arange(64) < 8)).all()", "torch.randint(0, 8, (64,))"),
                 ("torch.randint(0, 4, (200, 12)) + 4 * torch.arange(12)", "(a[0] // 4 == torch.arange(12)).all()", "torch.randint(0, 48, (200, 12))")):
             line = "return tuple(a[-1][i] for i in a[:-1])"

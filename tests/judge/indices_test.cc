@@ -40,8 +40,6 @@ json List(const Names& items) { return Operation("prim::ListConstruct", items, "
 TEST_CASE("What is looked up, counted as a class or compared with numbers is a label", "[indices]") {
   const Indices rows = First(json::array({Rows("p0")}));
   CHECK(rows.use == Use::kLabels);
-  CHECK(rows.places == 500);
-  CHECK(First(json::array({Loss("-100")})).places == 10);
   CHECK(First(json::array({Operation("ne", {"in1", "3"})})).use == Use::kLabels);
   CHECK(First(json::array({Operation("view", {"in1", "[8, 8]"}, "v1"), Rows("p0", "v1")})).use == Use::kLabels);
   // Of the others, and of what is not used, nothing is known.
@@ -52,17 +50,17 @@ TEST_CASE("What is looked up, counted as a class or compared with numbers is a l
 TEST_CASE("What says where something is read or added to is a place", "[indices]") {
   const Indices read = First(json::array({Operation("index_select", {"p0", "0", "in1"})}));
   CHECK(read.use == Use::kPlaces);
-  CHECK(read.places == 500);
   CHECK_FALSE(read.adds);
   const Indices added = First(json::array({Operation("index_add_", {"p0", "0", "in1", "in0", "1"})}));
   CHECK(added.use == Use::kPlaces);
   CHECK(added.adds);
-  CHECK(First(json::array({List({"in1"}), Operation("index", {"p1", "v7"})})).places == 90);
+  CHECK(First(json::array({List({"in1"}), Operation("index", {"p1", "v7"})})).use == Use::kPlaces);
   const json sums = Operation("index_add", {R"({"tensor":"float32[16,8]"})", "0", "in1", "in0", "1"});
-  CHECK(First(json::array({sums})).places == 16);
+  CHECK(First(json::array({sums})).use == Use::kPlaces);
+  CHECK(First(json::array({sums, Rows("p0")})).use == Use::kOther);
   CHECK(First(json::array({Operation("bincount", {"in1", "null", "0"}), sums})).use == Use::kPlaces);
   CHECK(First(json::array({Operation("ones_like", {"in1", "6"}), sums})).use == Use::kPlaces);
-  CHECK(First(json::array({List({"null", "in1"}), Operation("index", {"p1", "v7"})})).places == 8);
+  CHECK(First(json::array({List({"null", "in1"}), Operation("index", {"p1", "v7"}), Rows("p0")})).use == Use::kOther);
   CHECK(First(json::array({Operation("scatter_", {"p0", "0", "in1", "1.0"})})).use == Use::kPlaces);
   CHECK(First(json::array({List({"in1"}), Operation("index_put_", {"p0", "v7", "in0", "true"})})).adds);
 }
@@ -78,6 +76,9 @@ TEST_CASE("Anything else that is done with an input leaves it as it is", "[indic
   CHECK(First(json::array({Rows("p0"), Operation("eq", {"in1", "in2"})})).use == Use::kOther);
   CHECK(First(json::array({Rows("p0"), Operation("masked_fill_", {"in1", "v3", "0"})})).use == Use::kOther);
   CHECK(First(json::array({List({"in1", "in2"}), Operation("cat", {"v7", "0"})})).use == Use::kOther);
+  const json mask = Operation("gt", {"in0", "0"}, "v5", Type("bool", {64, 10}));
+  CHECK(First(json::array({mask, List({"v5", "in1"}), Operation("index", {"p0", "v7"})})).use == Use::kOther);
+  CHECK(First(json::array({Operation("view", {"in1", "3"}, "v1"), Rows("p0", "v1")})).use == Use::kOther);
   // A number of the larger table may be none of the smaller.
   CHECK(First(json::array({Rows("p0"), Rows("p1")})).use == Use::kOther);
   CHECK(First(json::array({Operation("slice", {"in1", "0", "1", "9", "1"}, "v1"), Rows("p0", "v1"), Rows("p1")})).use ==
@@ -90,8 +91,11 @@ TEST_CASE("A number that a program names is tried where it does no harm", "[indi
   const std::vector<double> none;
   CHECK(named(json::array({Loss("255")})) == std::vector<double>{255});
   CHECK(named(json::array({Loss("3"), Loss("3")})) == std::vector<double>{3});
-  CHECK(named(json::array({asks})) == std::vector<double>{255});
-  CHECK(named(json::array({Rows("p0"), zero})) == std::vector<double>{0});
+  const auto compared = [](const json& graph) { return First(graph).compared; };
+  CHECK(compared(json::array({asks})) == std::vector<double>{255});
+  CHECK(compared(json::array({Rows("p0"), zero})) == std::vector<double>{0});
+  CHECK(compared(json::array({Rows("p1"), asks})) == none);
+  CHECK(compared(json::array({Operation("bincount", {"in1", "null", "0"}), zero})) == none);
   const auto bag = [&](const std::string& padding) {
     return named(json::array(
         {Operation("embedding_bag", {"p0", "in1", "null", "false", "0", "false", "null", "false", padding})}));
@@ -100,10 +104,10 @@ TEST_CASE("A number that a program names is tried where it does no harm", "[indi
   CHECK(bag("-1") == none);
   // A class, or a row, that does not exist.
   CHECK(named(json::array({Loss("-100")})) == none);
-  CHECK(named(json::array({Loss("-100"), asks})) == none);
+  CHECK(compared(json::array({Loss("-100"), asks})) == none);
   CHECK(named(json::array({Loss("255"), Loss("-100")})) == none);
   CHECK(named(json::array({Loss("255"), Rows("p1")})) == none);
-  CHECK(named(json::array({Rows("p0"), Operation("ne", {"in1", "-1"})})) == none);
+  CHECK(compared(json::array({Rows("p0"), Operation("ne", {"in1", "-1"})})) == none);
 }
 
 }  // namespace

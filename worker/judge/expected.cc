@@ -23,7 +23,8 @@ at::Tensor At(const std::vector<at::Tensor>& tensors, std::size_t i) {
 ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::Tensor& got, const Expected& expected,
                          const ReferenceNoise& noise, double jumps) {
   const Expected::Turned turned = i < expected.turned.size() ? expected.turned[i] : Expected::Turned();
-  ComparedTensors compared{got, expected.plain[i], {}, {}, problem.ReductionOf(i) * expected.crowded, {}, {}, 0, {}, 0};
+  ComparedTensors compared{
+      got, expected.plain[i], {}, {}, std::max(problem.ReductionOf(i), expected.crowded), {}, {}, 0, {}, 0};
   const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem.ExactnessOf(i);
   if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
   compared.high = At(expected.high, i);

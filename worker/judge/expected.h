@@ -32,7 +32,7 @@ struct Expected {
   // Of outputs of few elements: the rms of the reference's own errors, of each element the one that is typical on these
   // inputs and inputs beside them; 0 of others, empty where that was not asked.
   std::vector<double> errors;
-  double crowded = 1;  // sums have so many times as many terms as LoadedProblem::ReductionOf says
+  double crowded = 1;  // terms that may meet in one sum on these values, whatever LoadedProblem::ReductionOf says
   // Asked is alone whether there are numbers where the reference has numbers: what they are is not said.
   bool numbers_alone = false;
   bool no_room = false;   // evaluations in float64 are missing for want of memory, beyond those that only add to them

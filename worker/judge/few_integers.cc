@@ -17,8 +17,9 @@ constexpr std::int64_t kShortest = 8;  // along the dimension that values are ta
 constexpr std::int64_t kShort = 8;     // a dimension whose places may each mean something: from, to
 constexpr double kFew = 4;
 constexpr std::size_t kMostNamed = 4;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // shuffled and sorted to look at them
+constexpr std::int64_t kMostElements = std::int64_t{1} << 20;  // shuffled and sorted to look at them
 constexpr double kFar = 5;                                     // standard deviations that chance does not go
+constexpr double kMany = 40;                                   // of which half are missing in one case of thousands
 constexpr double kEnough = 8;                                  // where chance would give fewer, none says nothing
 
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
@@ -111,7 +112,10 @@ std::vector<double> Exceptions(const at::Tensor& draws, const std::vector<at::Te
       for (std::int64_t j = 0; j < i; ++j) compare(draws.select(dim, i), draws.select(dim, j));
     }
   }
-  for (const at::Tensor& other : beside) compare(draws, other);
+  for (const at::Tensor& other : beside) {  // of as many draws as there are of both
+    const std::int64_t both = std::min(draws.size(0), other.size(0));
+    compare(draws.narrow(0, 0, both), other.narrow(0, 0, both));
+  }
   return exceptions;
 }
 
@@ -122,7 +126,7 @@ bool OrderedAlong(const at::Tensor& draws, const at::Tensor& shuffled, std::int6
   const double pairs = static_cast<double>(Next(draws, dim).numel()), same = equals(shuffled);
   // Of a random order (n + 1) / 12 is the variance of how many rise; here are two of them.
   return std::fabs(rises(draws) - rises(shuffled)) > kFar * std::sqrt(pairs / 6) ||
-         std::fabs(equals(draws) - same) > kFar * (1 + std::sqrt(2 * same));
+         std::fabs(equals(draws) - same) > kFar * (1 + std::sqrt(2 * same)) || (same >= kEnough && equals(draws) == 0);
 }
 
 bool Ordered(const at::Tensor& draws, const at::Tensor& shuffled) {
@@ -158,36 +162,45 @@ bool Distinct(const at::Tensor& draws) {
     const double size = static_cast<double>(draws.size(dim)), rows = static_cast<double>(draws.numel()) / size;
     if (size < 2) continue;
     const double expected = rows * chance(size);
-    if (expected < kEnough || Repeats(draws, dim) < expected / 2) return true;
+    if (expected < kMany || Repeats(draws, dim) < expected / 2) return true;
   }
   const at::Tensor flat = draws.reshape({draws.size(0), -1});
   const double size = static_cast<double>(flat.size(1)), all = static_cast<double>(flat.numel());
   const double missing = values * std::exp(-size / values) * static_cast<double>(flat.size(0));
   const double absent = values * static_cast<double>(flat.size(0)) - (all - Repeats(flat, 1));
-  return missing > 4 * kEnough && absent < missing - kFar * std::sqrt(missing);
+  return (missing > kMany && absent < missing - kFar * std::sqrt(missing)) || (missing > kEnough && absent <= 0);
 }
 
-// Whether no two places of a draw have the same two numbers. (Not known of numbers so far apart that 62 bits do not
-// hold both.)
-bool PairsOnce(const at::Tensor& one, const at::Tensor& other) {
-  const at::Tensor a = one.reshape({one.size(0), -1}), b = other.reshape({other.size(0), -1});
-  const at::Tensor first = a - a.min(), second = b - b.min();
-  const double width = second.max().item<double>() + 1;
-  if ((first.max().item<double>() + 1) * width > 0x1p62) return true;
-  return Repeats(first * static_cast<std::int64_t>(width) + second, 1) == 0;
+// How many places have the same numbers in all of these as one before them in their draw. (0 of numbers so far apart
+// that 62 bits do not hold all.)
+double RepeatsTogether(const std::vector<at::Tensor>& several) {
+  at::Tensor all;
+  double most = 1;
+  for (const at::Tensor& one : several) {
+    const at::Tensor flat = one.reshape({one.size(0), -1}), from = flat - flat.min();
+    const double width = from.max().item<double>() + 1;
+    most *= width;
+    if (most > 0x1p62) return 0;
+    all = all.defined() ? all * static_cast<std::int64_t>(width) + from : from;
+  }
+  return Repeats(all, 1);
 }
 
 // Two numbers that stand beside each other may be a place of a matrix: an edge, or a coordinate, that is there once (of
-// edges drawn at random some are there twice, when each node has several), or that is never on the diagonal.
+// edges drawn at random some are there twice, when each node has several), that is never on the diagonal, or that is
+// there in both directions.
 bool PairsMeanMore(const at::Tensor& one, const at::Tensor& other, const at::Tensor& other_shuffled) {
-  return PairsOnce(one, other) || (!True(one.eq(other).any()) && Count(one.eq(other_shuffled)) >= kEnough);
+  if (RepeatsTogether({one, other}) == 0 || (!True(one.eq(other).any()) && Count(one.eq(other_shuffled)) >= kEnough))
+    return true;
+  const auto sorted = [](const at::Tensor& of) { return std::get<0>(of.reshape({of.size(0), -1}).sort(1)); };
+  return sorted(one).equal(sorted(other));
 }
 
-// Whether `one` has the shape of `other` without this dimension.
+// Whether `one` has the shape of `other` without this dimension, but for the number of draws.
 bool Without(const at::Tensor& one, std::int64_t dim, const at::Tensor& other) {
   std::vector<std::int64_t> sizes = other.sizes().vec();
   sizes.erase(sizes.begin() + dim);
-  return one.sizes() == at::IntArrayRef(sizes);
+  return one.sizes().slice(1) == at::IntArrayRef(sizes).slice(1);
 }
 
 // What other inputs have beside an input's elements: those of its shape, one number for each of its rows (a place and a
@@ -197,8 +210,8 @@ std::vector<at::Tensor> Beside(const Draws& draws, std::size_t inputs, std::size
   std::vector<at::Tensor> beside;
   for (std::size_t j = 0; j < inputs; ++j) {
     const at::Tensor& other = draws.Of(j);
-    if (j == i || !other.defined() || other.numel() == 0 || other.size(0) != value.size(0)) continue;
-    if (other.sizes() == value.sizes()) beside.push_back(other);
+    if (j == i || !other.defined() || other.numel() == 0) continue;
+    if (other.sizes().slice(1) == value.sizes().slice(1)) beside.push_back(other);
     const std::int64_t dims = std::max(value.dim(), other.dim());
     for (const std::int64_t dim : {std::int64_t{1}, dims - 1}) {
       if (other.dim() + 1 == value.dim() && Without(other, dim, value)) beside.push_back(other.unsqueeze(dim));
@@ -224,15 +237,22 @@ bool MeansMore(const Draws& all, std::size_t inputs, std::size_t i, Indices::Use
   if (Distinct(draws)) return true;
   for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
     const std::int64_t size = draws.dim() > 2 && draws.size(dim) <= kShort ? draws.size(dim) : 0;
+    if (size > 2 && RepeatsTogether(draws.unbind(dim)) == 0 && RepeatsTogether(shuffled.unbind(dim)) >= kEnough)
+      return true;
     for (std::int64_t a = 0; a < size; ++a) {
       for (std::int64_t b = 0; b < a; ++b) {
         if (PairsMeanMore(draws.select(dim, a), draws.select(dim, b), shuffled.select(dim, b))) return true;
       }
     }
   }
-  return std::any_of(beside.begin(), beside.end(), [&](const at::Tensor& other) {
-    return other.sizes() == draws.sizes() && PairsMeanMore(draws, other, Shuffled(other, generator));
-  });
+  std::vector<at::Tensor> together = {draws}, by_chance = {shuffled};
+  for (const at::Tensor& other : beside) {
+    if (other.sizes() != draws.sizes()) continue;
+    together.push_back(other);
+    by_chance.push_back(Shuffled(other, generator));
+    if (PairsMeanMore(draws, other, by_chance.back())) return true;
+  }
+  return together.size() > 2 && RepeatsTogether(together) == 0 && RepeatsTogether(by_chance) >= kEnough;
 }
 
 // One of the four for each element.
@@ -249,22 +269,38 @@ at::Tensor OfFour(const at::Tensor& value, Random* random, const at::Generator& 
   return made;
 }
 
-at::Tensor OfFew(const at::Tensor& value, const std::vector<double>& named, Random* random,
-                 const at::Generator& generator) {
+// Those of these numbers that the type holds.
+std::vector<std::int64_t> Held(const std::vector<double>& numbers, at::ScalarType type) {
+  std::vector<std::int64_t> held;
+  const double limit = type == at::kInt ? 0x1p31 : 0x1p53;
+  for (double one : numbers) {
+    if (std::fabs(one) < limit && held.size() < kMostNamed) held.push_back(static_cast<std::int64_t>(one));
+  }
+  return held;
+}
+
+at::Tensor OfFew(const at::Tensor& value, const Indices& indices, Random* random, const at::Generator& generator) {
   at::Tensor made = OfFour(value, random, generator);
-  std::vector<std::int64_t> others;
-  const double holds = value.scalar_type() == at::kInt ? 0x1p31 : 0x1p53;
-  for (double one : named) {
-    if (std::fabs(one) < holds && others.size() < kMostNamed) others.push_back(static_cast<std::int64_t>(one));
+  std::vector<std::int64_t> named = Held(indices.named, value.scalar_type());
+  const std::vector<std::int64_t> compared = Held(indices.compared, value.scalar_type());
+  if (value.dim() > 1 && !compared.empty()) {
+    // As padding stands: at the ends of rows, up to a quarter of each.
+    const std::int64_t size = value.size(-1);
+    const at::Tensor lengths =
+        Uniform(value.narrow(-1, 0, 1), generator).mul_(static_cast<double>(size) / kFew + 1).floor_();
+    const at::Tensor ends = at::arange(size, value.options().dtype(at::kFloat)).ge(static_cast<double>(size) - lengths);
+    made = made.masked_fill(ends, compared[random->Below(compared.size())]);
+  } else {
+    named.insert(named.end(), compared.begin(), compared.end());
   }
   // Each as often as the four together, but for one place of each row, so that none is nothing else.
-  const at::Tensor which = Uniform(value, generator).mul_(static_cast<double>(others.size()) + 1).floor_();
+  const at::Tensor which = Uniform(value, generator).mul_(static_cast<double>(named.size()) + 1).floor_();
   if (value.dim() > 1) {
     const auto kept = random->Below(static_cast<std::uint64_t>(value.size(-1)));
-    which.select(-1, static_cast<std::int64_t>(kept)).fill_(static_cast<double>(others.size()));
+    which.select(-1, static_cast<std::int64_t>(kept)).fill_(static_cast<double>(named.size()));
   }
-  for (std::size_t one = 0; one < others.size(); ++one) {
-    made = made.masked_fill(which.eq(static_cast<double>(one)), others[one]);
+  for (std::size_t one = 0; one < named.size(); ++one) {
+    made = made.masked_fill(which.eq(static_cast<double>(one)), named[one]);
   }
   return made;
 }
@@ -289,15 +325,13 @@ Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::func
     if (*std::max_element(value.sizes().begin(), value.sizes().end()) < kShortest || value.numel() == 0) continue;
     if (!draws) draws.emplace(given, draw);
     if (!draws->Of(i).defined()) continue;
-    const auto earlier = EarlierEqual(given, i);
     const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
-    if (!earlier && MeansMore(*draws, given.size(), i, indices[i].use, generator)) continue;
-    const at::Tensor made = earlier ? (*leaves)[*earlier].tensor : OfFew(value, indices[i].named, random, generator);
+    if (MeansMore(*draws, given.size(), i, indices[i].use, generator)) continue;
+    const at::Tensor made = OfFew(value, indices[i], random, generator);
     if (made.equal(value)) continue;
     (*leaves)[i].tensor = WithStrides(made, value.strides());
     changed = true;
-    // As many as a quarter of all may meet in one sum, where it were four times the mean (trace.cc).
-    if (indices[i].adds) *crowded = std::max(*crowded, indices[i].places / (4 * kFew));
+    if (indices[i].adds) *crowded = std::max(*crowded, static_cast<double>(value.numel()));
   }
   if (!changed) return {.how = "", .skipped = kTried};
   return {.how = "indices and labels of few of their own values, and of those that the program names", .skipped = ""};

@@ -17,8 +17,8 @@ inline constexpr int kOfFew = 2, kIntegerForms = 3;
 
 // As Transform, for inputs that are nothing but indices or labels. Along its longest dimension (eight places or more)
 // an input's elements get one of four values that stand there: the least, the largest, those of two random places; and
-// what the program names. `draw`: another draw of the same problem. `crowded`: how many times as many terms as on the
-// average may meet in one sum then; 1 or more.
+// what the program names. `draw`: another draw of the same problem. `crowded`: how many terms may meet in one sum then;
+// 1 or more.
 //
 // Left as drawn is what is not as chance would have it, in up to sixteen draws (0.2 s): see docs/correctness.md.
 Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::function<std::vector<Leaf>()>& draw,

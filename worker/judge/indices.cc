@@ -43,7 +43,7 @@ const WordList& Losses() {  // of one label for each row
   return *words;
 }
 const WordList& Reads() {  // (self, dim, index)
-  static const auto* words = new WordList("gather index_select take_along_dim ");
+  static const auto* words = new WordList("gather index_select ");
   return *words;
 }
 const WordList& Adds() {  // the same
@@ -93,16 +93,21 @@ class Reader {
     }
     for (std::size_t operand = 0; operand < operands.size(); ++operand) {
       if (const auto input = Held(operands, operand)) {
-        if (operand == 0 && Passes().Has(name)) {
+        // (A view of another type has other numbers.)
+        if (operand == 0 && Passes().Has(name) && !(name == "view" && Number(operands, 1))) {
           for (const json& output : outputs) holds_[output.get<std::string>()] = *input;
         } else {
           Used(name, operands, operand, &uses_[*input]);
         }
       } else if (const auto list = lists_.find(operands[operand].get<std::string>()); list != lists_.end()) {
+        bool masked = false;  // a mask takes several dimensions, and what comes behind it counts otherwise
         for (std::size_t i = 0; i < list->second.size(); ++i) {
+          const auto type = types_.find(list->second[i].get<std::string>());
+          const std::string dtype = type != types_.end() ? type->second.value("dtype", "") : "";
+          masked = masked || dtype == "bool" || dtype == "uint8";
           const auto within = Held(list->second, i);
           if (!within) continue;
-          if (operand == kSubscript && Subscripts(name, operands)) {
+          if (operand == kSubscript && Subscripts(name, operands) && !masked) {
             At(operands, 0, static_cast<double>(i), Indices::Use::kPlaces, &uses_[*within]);
             uses_[*within].adds = uses_[*within].adds || name == "index_put";
           } else {
@@ -120,28 +125,33 @@ class Reader {
       if (!uses.known || uses.places.empty()) continue;
       one.use = uses.labels ? Indices::Use::kLabels : Indices::Use::kPlaces;
       one.adds = uses.adds;
+      double all = HUGE_VAL;
       for (const auto& [places, ignored] : uses.places) {
         // A number that is one in all tables is one wherever the input stands. (Infinite: in whatever there is.)
-        if (std::isfinite(places) && one.places != 0 && one.places != places) one.use = Indices::Use::kOther;
-        if (std::isfinite(places)) one.places = places;
+        if (std::isfinite(places) && std::isfinite(all) && all != places) one.use = Indices::Use::kOther;
+        all = std::min(all, places);
       }
-      for (double value : uses.named) {
-        const bool harmless = std::all_of(uses.places.begin(), uses.places.end(), [&](const auto& of) {
+      const auto harmless = [&uses = uses](double value) {
+        return !uses.counted && std::all_of(uses.places.begin(), uses.places.end(), [&](const auto& of) {
           return of.second == value || (value >= 0 && value < of.first) || !std::isfinite(of.first);
         });
-        if (harmless && std::find(one.named.begin(), one.named.end(), value) == one.named.end()) {
-          one.named.push_back(value);
+      };
+      const auto keep = [&](const std::vector<double>& from, std::vector<double>* to) {
+        for (double value : from) {
+          if (harmless(value) && std::find(to->begin(), to->end(), value) == to->end()) to->push_back(value);
         }
-      }
+      };
+      keep(uses.named, &one.named);
+      keep(uses.compared, &one.compared);
     }
     return all;
   }
 
  private:
   struct Uses {
-    bool known = false, labels = true, adds = false;
+    bool known = false, labels = true, adds = false, counted = false;
     std::vector<std::pair<double, std::optional<double>>> places;  // of each use; what it ignores
-    std::vector<double> named;
+    std::vector<double> named, compared;
   };
 
   std::optional<std::size_t> Held(const json& operands, std::size_t at) const {
@@ -195,7 +205,7 @@ class Reader {
         uses->known = false;
       } else {
         uses->places.emplace_back(kAnywhere, std::nullopt);
-        if (*number == std::round(*number)) uses->named.push_back(*number);
+        if (*number == std::round(*number)) uses->compared.push_back(*number);
       }
     } else if (Losses().Has(name) && operand == kLabel) {
       const auto ignored = Number(operands, kIgnored);
@@ -209,7 +219,9 @@ class Reader {
       const auto padding = name == "embedding_bag" ? Number(operands, kPadding) : std::nullopt;
       if (padding && *padding >= 0) uses->named.push_back(*padding);
     } else if (name == "bincount" && operand == 0) {
+      // As many places as the largest number: none that is named.
       uses->places.emplace_back(kAnywhere, std::nullopt);
+      uses->counted = true;
       uses->labels = false;
       uses->adds = true;
     } else if (name == "one_hot" && operand == 0 && Number(operands, 1).value_or(0) > 0) {

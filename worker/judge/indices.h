@@ -14,12 +14,12 @@ struct Indices {
     kLabels,  // rows of an embedding, classes of a loss, what is compared with numbers: any of them may come anywhere
   };
   Use use = Use::kOther;
-  double places = 0;  // how many there are to choose from, in all that it is used for; 0 = that is nowhere said
   bool adds = false;  // there are sums over what has the same index
-  // Whole numbers that the program names, and that do no harm wherever it is used: what it is compared with (==, !=),
-  // the label that all its losses leave out (but for -100, torch's default, which says nothing), the index that pads an
-  // embedding bag.
+  // Whole numbers that the program names, and that do no harm wherever it is used: the label that all its losses leave
+  // out (but for -100, torch's default, which says nothing), the index that pads an embedding bag;
   std::vector<double> named;
+  // and those that it is compared with (==, !=), which may stand for padding, at the ends of rows alone.
+  std::vector<double> compared;
 };
 
 // Of each of `inputs` (TensorType list; `parameters`: the same, whose values are named p0, p1, ...); those of int32 and

@@ -75,6 +75,10 @@ void LeaveOutNaN(Expected* expected) {
   expected->left_out = std::move(left_out);
 }
 
+bool OfFewIntegers(Distribution distribution, int form) {
+  return distribution == Distribution::kIntegers && form == kOfFew;
+}
+
 // The device is lost, and nothing that it says is of the problem.
 bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
   return ops.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos;
@@ -223,7 +227,9 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, const Slot& slot
 OtherDraw OtherDraws::DrawValues(Distribution distribution, int form, const Slot& slot) {
   OtherDraw drawn{distribution, form, {}, {}, "", ""};
   drawn.as_drawn = distribution == Distribution::kGiven && form == kAsDrawn;
-  if (OneTerm(distribution, form) && !FactorOf(distribution, form)) {
+  // (What the graph names, and which places there are, is known of the first shape set.)
+  if ((OneTerm(distribution, form) && !FactorOf(distribution, form)) ||
+      (OfFewIntegers(distribution, form) && slot.shape_set != 0)) {
     drawn.skipped = kTried;
     return drawn;
   }
@@ -263,8 +269,9 @@ void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) 
         if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn->leaves, &drawn->expected);
         drawn->skipped = Unusable(*drawn, here);
       }
-      if (drawn->skipped.empty() && distribution == Distribution::kRare && IsFixed(form) && ClosesRows(drawn->leaves)) {
-        closes_rows_ = form;
+      const bool masks = distribution == Distribution::kRare ? IsFixed(form) : OfFewIntegers(distribution, form);
+      if (drawn->skipped.empty() && masks && ClosesRows(drawn->leaves)) {
+        if (distribution == Distribution::kRare) closes_rows_ = form;
         drawn->skipped = "a mask lets nothing through in whole rows there";
       }
     }
