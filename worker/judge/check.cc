@@ -426,12 +426,13 @@ void Check::MakeRoom() {
 
 void Check::Try(Distribution distribution, Conversation* conversation, Arena* arena, std::size_t timed_slots,
                 Random* random) {
-  const std::size_t set = random->Below(reference_.ShapeSets());
-  const std::size_t index = set == 0 ? random->Below(timed_slots) : timed_slots + set - 1;
-  Slot* slot = &arena->at(index);
+  const std::size_t drawn_set = random->Below(reference_.ShapeSets()), timed = random->Below(timed_slots);
   std::set<int> borne;
   for (int form = 0; form < Forms(distribution); ++form) {
     if (Needless(distribution, form, borne) || others_.Idle(distribution, form)) continue;
+    const std::size_t set = OfFirstShapes(distribution, form) ? 0 : drawn_set;
+    const std::size_t index = set == 0 ? timed : timed_slots + set - 1;
+    Slot* slot = &arena->at(index);
     arena->Forget();
     noise_.assign(noise_.size(), {});
     OtherDraw drawn = others_.Draw(distribution, form, *slot, rules_);

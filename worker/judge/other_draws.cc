@@ -75,10 +75,6 @@ void LeaveOutNaN(Expected* expected) {
   expected->left_out = std::move(left_out);
 }
 
-bool OfFewIntegers(Distribution distribution, int form) {
-  return distribution == Distribution::kIntegers && form == kOfFew;
-}
-
 // The device is lost, and nothing that it says is of the problem.
 bool AssertFailed(const DeviceOps& ops, const std::exception& error) {
   return ops.cuda() && std::string(error.what()).find("device-side assert") != std::string::npos;
@@ -112,6 +108,10 @@ Rules RulesOn(Distribution distribution, const Rule& given, double reduced, cons
   // Not where elements are left out: their part in sums is what is looked for.
   if (distribution == Distribution::kScaled || distribution == Distribution::kRare) rules.units = given_rms;
   return rules;
+}
+
+bool OfFirstShapes(Distribution distribution, int form) {
+  return distribution == Distribution::kIntegers && form == kOfFew;
 }
 
 bool HasExact(const Slot& slot) {
@@ -227,9 +227,7 @@ OtherDraw OtherDraws::Draw(Distribution distribution, int form, const Slot& slot
 OtherDraw OtherDraws::DrawValues(Distribution distribution, int form, const Slot& slot) {
   OtherDraw drawn{distribution, form, {}, {}, "", ""};
   drawn.as_drawn = distribution == Distribution::kGiven && form == kAsDrawn;
-  // (What the graph names, and which places there are, is known of the first shape set.)
-  if ((OneTerm(distribution, form) && !FactorOf(distribution, form)) ||
-      (OfFewIntegers(distribution, form) && slot.shape_set != 0)) {
+  if (OneTerm(distribution, form) && !FactorOf(distribution, form)) {
     drawn.skipped = kTried;
     return drawn;
   }
@@ -269,7 +267,8 @@ void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) 
         if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn->leaves, &drawn->expected);
         drawn->skipped = Unusable(*drawn, here);
       }
-      const bool masks = distribution == Distribution::kRare ? IsFixed(form) : OfFewIntegers(distribution, form);
+      const bool masks = (distribution == Distribution::kRare && IsFixed(form)) ||
+                         (distribution == Distribution::kIntegers && form == kOfFew);
       if (drawn->skipped.empty() && masks && ClosesRows(drawn->leaves)) {
         if (distribution == Distribution::kRare) closes_rows_ = form;
         drawn->skipped = "a mask lets nothing through in whole rows there";

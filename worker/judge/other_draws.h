@@ -32,6 +32,9 @@ struct Rules {
 // values.
 Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms);
 
+// Whether such values are for the first shape set alone: what the graph names, and which places there are, is known of
+// that. (Few of their own values, which go by both.)
+bool OfFirstShapes(Distribution distribution, int form);
 bool HasExact(const Slot& slot);  // among its outputs there are some of exact types
 
 struct OtherDraw {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -130,7 +131,11 @@ double Elements(const std::vector<std::int64_t>& sizes) {
 
 class GraphReader {
  public:
-  explicit GraphReader(torch::jit::Graph& graph) : graph_(graph) {}
+  GraphReader(torch::jit::Graph& graph, const std::vector<Leaf>& leaves) : graph_(graph) {
+    for (const Leaf& leaf : leaves) {
+      if (!leaf.scalar && leaf.tensor.has_storage()) memory_.insert(leaf.tensor.storage().data());
+    }
+  }
 
   void Read(std::size_t inputs, TraceResult* result) {
     std::size_t index = 0;
@@ -144,7 +149,7 @@ class GraphReader {
     for (Node* node : graph_.nodes()) {
       const std::string kind = node->kind().toQualString();
       in_place = in_place || InPlace(kind) || !node->blocks().empty();
-      result->left = result->left || !node->blocks().empty();
+      result->left = result->left || !node->blocks().empty() || OfInput(node);
       double longest = Reduction(node);
       for (const Value* input : node->inputs()) {
         if (auto known = behind.find(input); known != behind.end()) longest = std::max(longest, known->second);
@@ -211,6 +216,14 @@ class GraphReader {
     if (auto scalar = tensor->scalarType()) type["dtype"] = ShortType(*scalar);
     if (auto sizes = tensor->sizes().concrete_sizes()) type["shape"] = *sizes;
     return type;
+  }
+
+  // A constant that is an input's memory (`x.data`): what is done with it is not known to be done with the input.
+  bool OfInput(Node* node) const {
+    if (node->kind() != c10::prim::Constant) return false;
+    const auto value = torch::jit::toIValue(node->output());
+    return value && value->isTensor() && value->toTensor().defined() && value->toTensor().has_storage() &&
+           value->toTensor().numel() > 0 && memory_.count(value->toTensor().storage().data()) != 0;
   }
 
   // Computations on shapes alone are done here, once: what they feed sees constants.
@@ -417,6 +430,7 @@ class GraphReader {
   }
 
   torch::jit::Graph& graph_;
+  std::set<const void*> memory_;  // of the inputs
   std::unordered_map<const Value*, std::string> names_;
   std::unordered_map<const Value*, c10::IValue> constants_;
   std::size_t next_ = 0;
@@ -470,7 +484,7 @@ TraceResult Trace(Reference& reference, const std::vector<Leaf>& leaves) {
     begun = false;
     auto graph = traced.first->graph;
     torch::jit::EliminateDeadCode(graph);
-    GraphReader(*graph).Read(leaves.size(), &result);
+    GraphReader(*graph, leaves).Read(leaves.size(), &result);
     result.partial = result.partial || warned;
     result.left = result.left || warned;
   } catch (const std::exception& error) {
