@@ -900,7 +900,7 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
         for line, inputs in (("return a[1][a[0][0]] * a[2][a[0][1]]", "torch.randint(0, 10, (2, 400)), torch.randn(10), torch.randn(90)"),
                              ("return a[1][a[0]] + a[0]", "torch.randint(0, 64, (200,)), torch.randn(64)"),
                              ("return a[1][a[0]] + a[0].data", "torch.randint(0, 64, (200,)), torch.randn(64)"),
-                             ("return a[2].clone().index_copy(0, a[0], a[1])", "torch.randint(0, 64, (1,)).expand(200), torch.randn(1).expand(200), torch.randn(64)")):
+                             ("return a[2].clone().index_copy(0, a[0], a[1])", "torch.randint(0, 64, (200,)), torch.randn(200), torch.randn(64)")):
             result = self.new(model("        " + line, "[" + inputs + "]"), line, line)["result"]
             assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["INTEGERS"]["passed"] == 0, (line, result)
 

@@ -74,10 +74,6 @@ void AtTheEnds(const at::Tensor& value, double size, Random* random, at::Tensor*
   }
 }
 
-at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
-  return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
-}
-
 double TinyNormal(at::ScalarType type) { return type == at::kDouble ? 0x1p-1022 : 0x1p-126; }
 
 // Not every operation knows half precision on a CPU.
@@ -232,6 +228,10 @@ at::Tensor Kept(const at::Tensor& value, double reduction, const at::Generator& 
 }
 
 }  // namespace
+
+at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
+  return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
+}
 
 at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed) {
   if (!device.is_cuda()) return at::detail::createCPUGenerator(seed);

@@ -74,6 +74,8 @@ bool IsSorted(const at::Tensor& value, std::int64_t dim);
 std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i);
 
 at::Generator MakeGenerator(const at::Device& device, std::uint64_t seed);
+// Of [0, 1), in float32, for each element.
+at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator);
 
 // Every floating leaf in float64 and moved by a relative `size`, up or down at random for each element; with its
 // strides. `still`: leaves that are not moved (LoadedProblem::still); none where it is empty.

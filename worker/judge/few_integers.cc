@@ -25,10 +25,6 @@ constexpr double kEnough = 8;                                  // where chance w
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
 double Count(const at::Tensor& condition) { return static_cast<double>(condition.sum().item<std::int64_t>()); }
 
-at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
-  return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
-}
-
 bool Integers(const Leaf& leaf) {
   const at::ScalarType type = leaf.tensor.scalar_type();
   return !leaf.scalar && (type == at::kInt || type == at::kLong);

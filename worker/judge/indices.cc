@@ -20,8 +20,7 @@ using nlohmann::json;
 const WordList& Passes() {
   static const auto* words = new WordList(
       "ListUnpack TupleUnpack _to_copy alias chunk clone contiguous detach expand expand_as flatten movedim narrow "
-      "permute "
-      "ravel reshape select slice split squeeze t to transpose type_as unbind unflatten unsqueeze view ");
+      "permute ravel reshape select slice split squeeze t to transpose type_as unbind unflatten unsqueeze view ");
   return *words;
 }
 const WordList& Lists() {
@@ -125,11 +124,11 @@ class Reader {
       if (!uses.known || uses.places.empty()) continue;
       one.use = uses.labels ? Indices::Use::kLabels : Indices::Use::kPlaces;
       one.adds = uses.adds;
-      double all = HUGE_VAL;
+      double rows = HUGE_VAL;
       for (const auto& [places, ignored] : uses.places) {
         // A number that is one in all tables is one wherever the input stands. (Infinite: in whatever there is.)
-        if (std::isfinite(places) && std::isfinite(all) && all != places) one.use = Indices::Use::kOther;
-        all = std::min(all, places);
+        if (std::isfinite(places) && std::isfinite(rows) && rows != places) one.use = Indices::Use::kOther;
+        rows = std::min(rows, places);
       }
       const auto harmless = [&uses = uses](double value) {
         return !uses.counted && std::all_of(uses.places.begin(), uses.places.end(), [&](const auto& of) {

@@ -188,8 +188,7 @@ std::string OtherDraws::Idle(Distribution distribution) const {
   }
   if (distribution == Distribution::kIntegers)
     return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold, and none "
-           "that is "
-           "nothing but indices or labels";
+           "that is nothing but indices or labels";
   return given_finite_ ? "the program names no epsilon, no bound and no place for NaN, and no input is a mask or alike "
                          "in all elements, in every draw"
                        : "the reference gives NaN or infinity on the problem's own values";
@@ -445,9 +444,9 @@ std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
     return "the reference in float64 gives NaN or infinity there";
   }
   if (drawn.distribution == Distribution::kRare && Grown(expected, rules)) return kGrowsThere;
-  // (A program that comes near to zero may well be right where another one is.)
-  if (Downwards(drawn.distribution, drawn.form) && NothingLeft(expected))
-    return "the reference gives zeros alone there";
+  if (Downwards(drawn.distribution, drawn.form) && NothingLeft(expected)) {
+    return "next to nothing is left of an output there";
+  }
   if (expected.high.empty()) {
     return drawn.distribution == Distribution::kShifted || drawn.distribution == Distribution::kRare
                ? "there is no float64 evaluation that would say what rounding does to such values"

@@ -20,10 +20,6 @@ constexpr double kAway = 1.0 / 64;  // of the largest: who is never smaller, and
 
 bool True(const at::Tensor& condition) { return condition.item<bool>(); }
 
-at::Tensor Uniform(const at::Tensor& like, const at::Generator& generator) {
-  return at::rand(like.sizes(), generator, at::TensorOptions().device(like.device()).dtype(at::kFloat));
-}
-
 // Some elements, and at least two of several.
 at::Tensor Some(const at::Tensor& like, double share, const at::Generator& generator) {
   at::Tensor some = Uniform(like, generator).lt(share);
