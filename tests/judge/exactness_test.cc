@@ -107,9 +107,6 @@ TEST_CASE("Arithmetic with fractions, what narrows and what is not known is roun
   CHECK(Of(json::array({Operation("aten::round", {"in0", "2"}, {"v0"}, {"float32"}),
                         Operation("aten::gt", {"v0", "0"}, {"v1"}, {"bool"})}),
            "v1") == Exactness::kRounded);
-  for (const char* kind : {"aten::mul_", "aten::__iand__", "aten::_"}) CHECK(InPlace(kind));
-  for (const char* kind : {"aten::mul", "aten::__and__", "aten::__or__", "aten::__invert__"})
-    CHECK_FALSE(InPlace(kind));
   CHECK(Of(json::array(), "v7") == Exactness::kRounded);
   CHECK(Of(json::array(), "3") == Exactness::kRounded);
 }

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "worker/judge/exactness.h"
 #include "worker/judge/observed.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
 

@@ -43,8 +43,6 @@ double ScaleOf(int form) {
   return form == kSmall ? 1 / kScale : form == kLess ? kLessScale : form == kSignsAlone ? 1 : kScale;
 }
 
-bool True(const at::Tensor& condition) { return condition.item<bool>(); }
-
 // What loops leave out first: of each dimension an element at its end, and the last of all. Upwards where both signs
 // occur: in sums of exponentials the others say nothing. There a small one would not show, nor the last of all beside a
 // larger one in its row: none is less than usual, and that one the largest. Zeros stay.

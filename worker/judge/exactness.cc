@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "worker/judge/operations.h"
 #include "worker/judge/words.h"
 
 namespace grove::judge {
@@ -65,10 +66,10 @@ bool Keeps(const std::string& from, const std::string& to) {
 bool Between(const std::string& text, const std::string& dtype) {
   const int digits = Digits(dtype);
   if (digits == 0 || digits >= Digits("float32")) return false;
-  const json number = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!number.is_number()) return false;
+  const auto number = Number(text);
+  if (!number) return false;
   int exponent;
-  const double scaled = std::ldexp(std::frexp(number.get<double>(), &exponent), digits);
+  const double scaled = std::ldexp(std::frexp(*number, &exponent), digits);
   return scaled != std::round(scaled);
 }
 
@@ -87,8 +88,7 @@ class Reader {
     static const auto* first = new std::set<std::string>(Words(kTakesFirst));
     static const auto* steps = new std::set<std::string>(Words(kSteps));
     const std::string kind = operation.value("kind", "");
-    const std::size_t at = kind.rfind("::");
-    const std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
+    const std::string name = OperationName(kind);
     const json& outputs = operation.at("outputs");
     const json& types = operation.at("output_types");
     const Operands operands = OperandsOf(operation);
@@ -163,16 +163,6 @@ class Reader {
 };
 
 }  // namespace
-
-bool InPlace(const std::string& kind) {
-  const auto ends = [&kind](const char* with) {
-    const std::string text = with;
-    return kind.size() >= text.size() && kind.compare(kind.size() - text.size(), text.size(), text) == 0;
-  };
-  // Python's operators: __and__ gives a new value, __iand__ changes its operand.
-  if (ends("__")) return kind.find("::__i") != std::string::npos && !ends("__invert__");
-  return ends("_");
-}
 
 bool Selects(const std::string& name) {
   static const auto* names = new std::set<std::string>(Words((std::string(kSelects) + kChooses).c_str()));

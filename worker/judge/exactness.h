@@ -16,9 +16,6 @@ enum class Exactness {
   kRounded,  // arithmetic with fractions, or an operation that is not known
 };
 
-// Whether an operation of this kind writes to one of its operands: what else that value is known as changes, too.
-bool InPlace(const std::string& kind);
-
 // Whether a known operation of torch's (its name without the namespace) gives elements of its operands, chooses among
 // them or says how they compare.
 bool Selects(const std::string& name);

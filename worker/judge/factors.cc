@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/judge/exactness.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/words.h"
 
 namespace grove::judge {
@@ -106,8 +106,7 @@ class Reader {
     static const auto* follows = new std::set<std::string>(Words(kFollows));
     static const auto* converts = new std::set<std::string>(Words(kConverts));
     const std::string kind = operation.value("kind", "");
-    const std::size_t at = kind.rfind("::");
-    const std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
+    const std::string name = OperationName(kind);
     if (kind.rfind("aten::", 0) != 0 && kind.rfind("prim::", 0) != 0) return;
     std::vector<const Value*> operands;
     for (const json& input : operation.at("inputs")) {
@@ -135,10 +134,10 @@ class Reader {
   // Of a constant that operands are multiplied by (alpha and beta of addmm): others may be rounded to a half type, as
   // torch does where it multiplies by them in a step of their own.
   static bool LosesNothing(const json& input) {
-    const json number = json::parse(input.get<std::string>(), nullptr, /*allow_exceptions=*/false);
-    if (!number.is_number()) return true;
+    const auto number = Number(input.get<std::string>());
+    if (!number) return true;
     int exponent;
-    const double fraction = std::frexp(std::fabs(number.get<double>()), &exponent);
+    const double fraction = std::frexp(std::fabs(*number), &exponent);
     return fraction == 0 || fraction == 0.5;
   }
 
@@ -224,8 +223,7 @@ class Reader {
     };
     const json& inputs = operation.at("inputs");
     const auto argument = [&inputs](std::size_t i) {
-      return i < inputs.size() ? json::parse(inputs[i].get<std::string>(), nullptr, /*allow_exceptions=*/false)
-                               : json();
+      return i < inputs.size() ? Constant(inputs[i].get<std::string>()) : json();
     };
     if (name == "t" || name == "mT" || name == "numpy_T") {
       if (name != "mT" && rank > 2) return {};

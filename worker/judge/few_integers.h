@@ -20,7 +20,7 @@ inline constexpr int kOfFew = 2, kIntegerForms = 3;
 // what the program names. `draw`: another draw of the same problem. `crowded`: how many terms may meet in one sum then;
 // 1 or more.
 //
-// Left as drawn is what is not as chance would have it, in up to sixteen draws (0.2 s): see docs/correctness.md.
+// Left as drawn is what is not as chance would have it (by_chance.h).
 Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::function<std::vector<Leaf>()>& draw,
                             Random* random, std::vector<Leaf>* leaves, double* crowded);
 

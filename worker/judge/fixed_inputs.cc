@@ -20,8 +20,6 @@ constexpr double kPart = 4;               // of a row, at most
 constexpr double kLess = 0.75;
 constexpr double kLetsNothing = -64;  // added to scores: who is masked has no part in a softmax
 
-bool True(const at::Tensor& condition) { return condition.item<bool>(); }
-
 at::Tensor FirstOf(at::Tensor value) {
   while (value.dim() > 0) value = value.select(0, 0);
   return value;

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/judge/exactness.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/words.h"
 
 namespace grove::judge {
@@ -55,12 +55,6 @@ constexpr std::size_t kRows = 1, kPadding = 8;          // of an embedding and a
 constexpr std::size_t kSubscript = 1, kAccumulate = 3;  // of index and index_put
 constexpr double kNothingIgnored = -100;
 
-std::optional<double> Number(const json& operands, std::size_t at) {
-  if (at >= operands.size()) return std::nullopt;
-  const json number = json::parse(operands[at].get<std::string>(), nullptr, /*allow_exceptions=*/false);
-  return number.is_number() ? std::optional(number.get<double>()) : std::nullopt;
-}
-
 class Reader {
  public:
   Reader(const json& inputs, const json& parameters) : uses_(inputs.size()) {
@@ -76,8 +70,7 @@ class Reader {
 
   void Read(const json& operation) {
     const std::string kind = operation.value("kind", "");
-    const std::size_t at = kind.rfind("::");
-    std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
+    std::string name = OperationName(kind);
     const json& operands = operation.at("inputs");
     const json &outputs = operation.at("outputs"), &types = operation.at("output_types");
     for (std::size_t i = 0; i < outputs.size() && i < types.size(); ++i)
@@ -172,11 +165,11 @@ class Reader {
       if (!type->second.contains("shape")) return std::nullopt;
       return type->second.at("shape").get<std::vector<double>>();
     }
-    const json constant = json::parse(name.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+    const json constant = Constant(name.get<std::string>());
     if (!constant.is_object() || !constant.contains("tensor")) return std::nullopt;
     const std::string type = constant.at("tensor").get<std::string>();
     const std::size_t begin = type.find('[');
-    const json shape = begin == std::string::npos ? json() : json::parse(type.substr(begin), nullptr, false);
+    const json shape = begin == std::string::npos ? json() : Constant(type.substr(begin));
     if (!shape.is_array()) return std::nullopt;
     return shape.get<std::vector<double>>();
   }

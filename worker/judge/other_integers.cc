@@ -16,8 +16,6 @@ constexpr double kMostZeros = 1.0 / 4;  // more are left out on purpose
 constexpr double kNegative = 1.0 / 4, kSmall = 1.0 / 2;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 26;  // made by way of several tensors of float64
 
-bool True(const at::Tensor& condition) { return condition.item<bool>(); }
-
 // One value for each of its places, each once.
 bool Places(const at::Tensor& row, std::int64_t dim) {
   const std::int64_t size = row.size(dim);

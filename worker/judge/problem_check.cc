@@ -14,6 +14,7 @@
 #include "worker/judge/clock.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/distributions.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/random.h"
 #include "worker/judge/tensor_type.h"
 
@@ -519,7 +520,6 @@ class Checker {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       shapes["in" + std::to_string(i)] = inputs[i].value("shape", std::vector<std::int64_t>());
     }
-    auto name = [](const std::string& kind) { return kind.substr(kind.rfind(':') + 1); };
     const std::set<std::string> reductions{"softmax", "log_softmax", "sum", "mean",      "amax",
                                            "amin",    "max",         "min", "logsumexp", "prod"};
     // Other views of the same memory, and numbers.
@@ -540,7 +540,7 @@ class Checker {
       }
       const std::vector<std::string> outputs = op.value("outputs", std::vector<std::string>());
       for (const std::string& argument : arguments) used.insert(argument);
-      const std::string short_name = name(kind);
+      const std::string short_name = OperationName(kind);
       std::string key = kind;
       for (const std::string& argument : arguments) key += "," + argument;
       const bool random =
@@ -555,7 +555,7 @@ class Checker {
         auto shape = shapes.find(arguments[0]);
         if (reductions.count(short_name) != 0 && arguments.size() > 1 && shape != shapes.end()) {
           // "[1]" or "1": the dimensions; all of size one means that nothing is reduced.
-          const json dims = json::parse(arguments[1], nullptr, false);
+          const json dims = Constant(arguments[1]);
           std::vector<std::int64_t> list;
           if (dims.is_number_integer()) list.push_back(dims.get<std::int64_t>());
           if (dims.is_array() && !dims.empty() && dims[0].is_number_integer())

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/judge/exactness.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/words.h"
 
 namespace grove::judge {
@@ -74,12 +74,6 @@ const WordList& Poles() {
 // The largest constant that is taken for an epsilon.
 constexpr double kEpsilon = 1e-3;
 
-std::optional<double> Number(const json& text) {
-  const json number = json::parse(text.get<std::string>(), nullptr, /*allow_exceptions=*/false);
-  if (!number.is_number()) return std::nullopt;
-  return number.get<double>();
-}
-
 bool Floating(const json& type) {
   const std::string dtype = type.is_object() ? type.value("dtype", std::string()) : std::string();
   return dtype.rfind("float", 0) == 0 || dtype.rfind("bfloat", 0) == 0;
@@ -97,9 +91,7 @@ class Reader {
   }
 
   void Read(const json& operation) {
-    const std::string kind = operation.value("kind", "");
-    const std::size_t at = kind.rfind("::");
-    const std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
+    const std::string name = OperationName(operation.value("kind", ""));
     const json& operands = operation.at("inputs");
     std::set<std::size_t> held;
     std::vector<double> numbers;
@@ -107,7 +99,7 @@ class Reader {
       const auto known = holds_.find(operand.get<std::string>());
       if (known != holds_.end()) {
         held.insert(known->second.begin(), known->second.end());
-      } else if (const auto number = Number(operand)) {
+      } else if (const auto number = Number(operand.get<std::string>())) {
         numbers.push_back(*number);
       }
     }
@@ -144,7 +136,7 @@ class Reader {
       of.nan = of.nan || itself || replaces || name == "isnan" || name == "isfinite" || name == "nansum" ||
                name == "nanmean";
       // The largest number of a type, which stands for infinity where none is named, is another one in float64.
-      const bool named = replaces && operands.size() > 3 && Number(operands[2]) && Number(operands[3]);
+      const bool named = replaces && Number(operands, 2) && Number(operands, 3);
       of.infinity = of.infinity || named || name == "isinf" || name == "isfinite";
     }
     if (!Passes().Has(name)) return;
@@ -171,21 +163,20 @@ class Reader {
     rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
     cosines_ = cosines_ || Cosines().Has(name);
     selects_ = selects_ || Selects().Has(name);
-    const auto number = operands.size() > 1 ? Number(operands[1]) : std::nullopt;
+    const auto number = Number(operands, 1);
     divides_ = divides_ || (Poles().Has(name) && !number) || (name == "pow" && number && *number < 0);
   }
 
   // (A mask itself is compared with zero wherever one is applied.)
   bool AsksForZero(const std::string& name, const json& operands) const {
-    return Compares().Has(name) && operands.size() > 1 && counts_.count(operands[0].get<std::string>()) != 0 &&
-           Number(operands[1]) == 0.0;
+    return Compares().Has(name) && Number(operands, 1) == 0.0 && counts_.count(operands[0].get<std::string>()) != 0;
   }
 
   // (Smaller floors are those of norms.)
   static bool Empties(const std::string& name, const json& operands) {
     if (Numbers().Has(name)) return true;
     if (name == "eq" && operands.size() > 1 && operands[1] == "\"Infinity\"") return true;
-    const double floor = operands.size() > 1 ? Number(operands[1]).value_or(0) : 0;
+    const double floor = Number(operands, 1).value_or(0);
     return Floors().Has(name) && floor > kEpsilon && floor <= 1;
   }
 

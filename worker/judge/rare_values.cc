@@ -18,8 +18,6 @@ constexpr double kLeastFactor = 0.5, kMostFactor = 4;  // powers of two
 constexpr double kLargest = 1e9;
 constexpr double kAway = 1.0 / 64;  // of the largest: who is never smaller, and of one sign, may be divided by
 
-bool True(const at::Tensor& condition) { return condition.item<bool>(); }
-
 // Some elements, and at least two of several.
 at::Tensor Some(const at::Tensor& like, double share, const at::Generator& generator) {
   at::Tensor some = Uniform(like, generator).lt(share);

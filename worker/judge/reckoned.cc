@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "worker/judge/exactness.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/words.h"
 
 namespace grove::judge {
@@ -96,9 +96,7 @@ class Reading {
   }
 
   void Read(const json& operation) {
-    const std::string kind = operation.value("kind", "");
-    const std::size_t at = kind.rfind("::");
-    const std::string name = at == std::string::npos ? kind : kind.substr(at + 2);
+    const std::string name = OperationName(operation.value("kind", ""));
     std::vector<Value> operands;
     std::set<std::size_t> sources;
     bool floats = false;  // fractions that are reckoned from whole numbers
@@ -138,14 +136,14 @@ class Reading {
  private:
   Value Operand(const std::string& name) const {
     if (const auto known = values_.find(name); known != values_.end()) return known->second;
-    Value constant;
-    const json number = json::parse(name, nullptr, /*allow_exceptions=*/false);
-    if (number.is_number()) {
-      constant.size = std::fabs(number.get<double>());
-      constant.known = true;
-      constant.dtype = number.is_number_integer() ? "int" : "number";
+    Value value;
+    const json constant = Constant(name);
+    if (constant.is_number()) {
+      value.size = std::fabs(constant.get<double>());
+      value.known = true;
+      value.dtype = constant.is_number_integer() ? "int" : "number";
     }
-    return constant;
+    return value;
   }
 
   static double Terms(const Value& operand, const Value& output) { return Elements(operand) / Elements(output); }

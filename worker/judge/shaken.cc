@@ -17,6 +17,7 @@
 #include "worker/judge/distributions.h"
 #include "worker/judge/exactness.h"
 #include "worker/judge/observed.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/set.h"
 #include "worker/judge/tensor_type.h"
 #include "worker/judge/words.h"

@@ -47,6 +47,8 @@ std::string TypeText(const at::Tensor& tensor) {
 
 bool Fractions(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
+bool True(const at::Tensor& condition) { return condition.item<bool>(); }
+
 bool IsHalf(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16; }
 
 std::vector<std::int64_t> RowMajor(at::IntArrayRef sizes) {

@@ -1,5 +1,5 @@
 // The one place where torch's names of element types and the protocol's meet (common/wire/dtype.h has the latter), and
-// what is asked of a tensor's strides.
+// what is asked of a tensor's strides and of a single flag.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,8 @@ at::ScalarType TorchType(std::string_view name);
 std::string TypeText(const at::Tensor& tensor);  // "float32[4,8]"
 // Whether its elements are floating-point or complex numbers; all others are of an exact type.
 bool Fractions(const at::Tensor& tensor);
-bool IsHalf(at::ScalarType type);  // float16 or bfloat16
+bool True(const at::Tensor& condition);  // of one element
+bool IsHalf(at::ScalarType type);        // float16 or bfloat16
 // The strides of a contiguous tensor of these sizes, also where a size of 1 or 0 leaves others open.
 std::vector<std::int64_t> RowMajor(at::IntArrayRef sizes);
 // The same values in memory of these strides; the tensor itself where it has them.

@@ -15,7 +15,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "worker/judge/exactness.h"
+#include "worker/judge/operations.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {

@@ -7,6 +7,7 @@ do, and has to be CORRECT. One coordinator and one worker evaluate them all.
     run.py BUILD --every 4             about every fourth, by its name, for a quick look
     run.py BUILD --repeat 3            each several times: verdicts must not depend on the draw
     run.py BUILD --timed               also time them for a moment: more draws, compared between timed runs
+    run.py BUILD --failures            say nothing of those that are CORRECT
     run.py BUILD --coordinator ADDR    on a coordinator that runs already
 
 A pair is NAME.py or NAME.toml (the problem) and NAME.cpp or NAME.new.py (the candidate)."""
@@ -58,6 +59,7 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--timed", action="store_true")
+    parser.add_argument("--failures", action="store_true")
     parser.add_argument("--coordinator")
     options = parser.parse_args()
     grove = os.path.abspath(os.path.join(options.build, "bin", "grove"))
@@ -86,7 +88,8 @@ def main():
                     begin = time.time()
                     verdict, why = evaluate(grove, where, problem, candidate, options.timed)
                     known = KNOWN.get(name) == verdict
-                    print(f"{name:44} {verdict:14} {time.time() - begin:5.1f} s{'  (known)' if known else ''}", flush=True)
+                    if verdict != "CORRECT" or not options.failures:
+                        print(f"{name:44} {verdict:14} {time.time() - begin:5.1f} s{'  (known)' if known else ''}", flush=True)
                     if verdict != "CORRECT" and not known:
                         failed.append(name)
                         print("    " + why.replace("\n", "\n    "), flush=True)
