@@ -273,7 +273,8 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
   };
   double most = 0, slack = 0;  // what an element may be off by
   // The same comparison with what is right in the place of what was reached. Fractions: of elements that are another
-  // value altogether, and they keep what they are off by.
+  // value altogether, and they keep what they are off by. (Infinity instead of a number, or the reverse, is off by
+  // nothing that can be kept.)
   const auto without = [&](const Reached& reached, bool chosen) {
     const at::Tensor& got = tensors.got;
     if (!fractions) {
@@ -282,9 +283,11 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
       const at::Tensor right = (tensors.high.defined() ? tensors.high : reference).to(at::kDouble);
       const at::Tensor limit = right.abs() * slack + most, given = got.to(at::kDouble);
       const at::Tensor other = reached.values.to(at::kDouble);
-      const at::Tensor off = chosen ? reached.values.ne(reference)
-                                    : (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
-      const at::Tensor kept = (right + (given - other)).to(got.scalar_type());
+      const at::Tensor numbers =
+          at::isfinite(given).logical_and(at::isfinite(right)).logical_and(at::isfinite(reference));
+      const at::Tensor far = (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
+      const at::Tensor off = chosen ? reached.values.ne(reference) : at::where(numbers, far, got.ne(reference));
+      const at::Tensor kept = at::where(numbers, (right + (given - other)).to(got.scalar_type()), reference);
       tensors.got = at::where(reached.elements.logical_and(off), kept, got);
     }
     Comparison others = CompareTensors(tensors, rule);
@@ -333,7 +336,12 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
         (compared.mismatched > kFew && !HasWholeNumbers(of.leaves))) {
       return compared;
     }
-    const at::Tensor allowed = fractions ? tensors.high.to(at::kDouble).abs() * slack + most : at::Tensor();
+    at::Tensor allowed;
+    if (fractions) {
+      const at::Tensor high = tensors.high.to(at::kDouble), got = tensors.got.to(at::kDouble);
+      const at::Tensor size = at::where(at::isfinite(high), high, got).abs();
+      allowed = size.masked_fill(at::isfinite(size).logical_not(), 0) * slack + most;
+    }
     const Reached reached = ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, allowed,
                                               tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
     if (reached.elements.defined()) without(reached, /*chosen=*/false);
