@@ -1156,6 +1156,46 @@ def eight_bits(w):
         assert self.native(stable, self.CHOSEN % ("<", each))["result"]["verdict"] == "VERDICT_CORRECT"
         assert self.native(stable, self.CHOSEN % (">", each))["result"]["verdict"] == "VERDICT_WRONG"
 
+    def test_of_equal_keys_any_may_be_kept_where_all_others_are_infinite(self):
+        # A sum of infinities says nothing: how many there are does.
+        inputs, kept = "[torch.randn(30, 64) - 1]", "        r = torch.relu(a[0]); k = r.topk(16, dim=1).indices\n"
+        filtered = model(kept + "        return torch.full_like(r, -float('inf')).scatter_(1, k, r.gather(1, k))", inputs)
+        mask = model(kept + "        return torch.full_like(r, -float('inf')).scatter_(1, k, 0.0)", inputs)
+        fill = "float* o = y + i * 64; std::fill(o, o + 64, -INFINITY); for (int j = 0; j < 16; ++j) o[p[j]] = %s; "
+        values, zeros = fill % "fmaxf(r[p[j]], 0)", fill % "0"
+        for problem, use in ((filtered, values), (mask, zeros)):
+            for order in "<>":
+                result = self.native(problem, self.CHOSEN % (order, use))["result"]
+                assert result["verdict"] == "VERDICT_CORRECT", (use, order, result)
+            for wrong in ("for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = 0;", "for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = -INFINITY;",
+                          "for (int j = 16; j < 64; ++j) o[p[j]] = INFINITY;", "o[p[16]] = INFINITY;", "o[p[15]] = INFINITY;",
+                          "o[p[16]] = 0.25f;", "o[p[16]] = 0;", "o[p[15]] = -INFINITY;", "o[p[0]] = -INFINITY;", "o[p[16]] = NAN;"):
+                result = self.native(problem, self.CHOSEN % ("<", use + wrong))["result"]
+                assert result["verdict"] == "VERDICT_WRONG", (use, wrong, result)
+
+    # Where `share` of a row is reached, at one of its logits but for rounding.
+    NUCLEUS = model("        ordered, at = torch.sort(a[0], dim=-1, descending=True)\n        p = torch.softmax(ordered, -1)\n"
+                    "        ordered = ordered.masked_fill(p.cumsum(-1) - p > a[1], -float('inf'))\n"
+                    "        return torch.full_like(ordered, -float('inf')).scatter(-1, at, ordered)", "drawn()") + """
+def drawn():
+    logits = torch.randn(8, 2000)
+    before = torch.softmax(logits.double().sort(-1, descending=True)[0], -1).cumsum(-1)
+    return [logits, before.gather(1, torch.randint(200, 1500, (8, 1))).float()]
+"""
+
+    def test_rounding_decides_where_infinity_begins_and_nothing_else(self):
+        kept = "        ordered = ordered.masked_fill(p.cumsum(-1) - p > a[1], -float('inf'))\n"
+        wide = "        q = torch.softmax(ordered.double(), -1); q = q.cumsum(-1) - q; edge = (q - a[1]).abs() < 1e-6\n"
+        given = dict(QUICK, only_given_inputs=True)
+        for kernel, verdict in (("ordered = ordered.masked_fill(q > a[1], -float('inf'))", "CORRECT"),
+                                ("ordered = ordered.masked_fill(edge | (q > a[1]), -float('inf'))", "CORRECT"),
+                                ("ordered = torch.where(edge, ordered + 0.01, ordered.masked_fill(q > a[1], -float('inf')))", "WRONG"),
+                                ("ordered = ordered.masked_fill(q > a[1], -float('inf')).masked_fill(edge, float('inf'))", "WRONG"),
+                                ("ordered = ordered.masked_fill(q > a[1], -float('inf')).masked_fill(edge, float('nan'))", "WRONG"),
+                                ("ordered = ordered.masked_fill(edge.roll(-1, -1) | (q > a[1]), -float('inf'))", "WRONG")):
+            result = self.new(self.NUCLEUS, kept, wide + "        " + kernel + "\n", given)["result"]
+            assert result["verdict"] == "VERDICT_" + verdict, (kernel, result)
+
     def test_payloads_of_equal_keys_have_to_be_read_in_half_types_too(self):
         # Within what their rule allows of one of hundreds of choices lies nearly any value.
         line = "return a[1].gather(1, k)"

@@ -5,6 +5,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -166,45 +167,55 @@ struct Watching {
   Observed<Begin, End> observed;
 };
 
-// What the elements and their squares add up to over each dimension, in all choices that were tried: the least and the
-// most, and how large these sums are.
+// What the elements and their squares add up to over each dimension, and how many are infinite, in all choices that
+// were tried: the least and the most, and how large these sums are.
 class InCommon {
  public:
   void Add(const at::Tensor& output) {
-    const std::vector<at::Tensor> sums = Sums(output);
+    std::vector<Sum> sums = SumsOf(output);
     if (least_.empty()) {
-      least_ = most_ = sums;
-      size_ = Sums(output.to(at::kDouble).abs());
+      least_ = most_ = std::move(sums);
+      size_ = SumsOf(output.to(at::kDouble).abs());
       return;
     }
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      least_[i] = at::minimum(least_[i], sums[i]);
-      most_[i] = at::maximum(most_[i], sums[i]);
+      least_[i].of = at::minimum(least_[i].of, sums[i].of);
+      most_[i].of = at::maximum(most_[i].of, sums[i].of);
     }
   }
   // Sums that are alike in all choices are met, and others are not far from them.
   bool In(const at::Tensor& got) const {
     constexpr double kRounded = 1e-4;
-    const std::vector<at::Tensor> sums = Sums(got);
+    const std::vector<Sum> sums = SumsOf(got);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const at::Tensor room = (most_[i] - least_[i]) + (Fractions(got) ? size_[i] * kRounded : at::zeros_like(sums[i]));
-      if (sums[i].lt(least_[i] - room).logical_or(sums[i].gt(most_[i] + room)).any().item<bool>()) return false;
+      const at::Tensor &sum = sums[i].of, &least = least_[i].of, &most = most_[i].of;
+      at::Tensor room = most - least;
+      if (sums[i].rounded) room = room + size_[i].of * kRounded;
+      if (sum.lt(least - room).logical_or(sum.gt(most + room)).any().item<bool>()) return false;
     }
     return true;
   }
 
  private:
-  static std::vector<at::Tensor> Sums(const at::Tensor& output) {
-    const at::Tensor values = output.to(at::kDouble).nan_to_num(0, 0, 0);
-    std::vector<at::Tensor> sums;
+  struct Sum {
+    at::Tensor of;
+    bool rounded;
+  };
+
+  static std::vector<Sum> SumsOf(const at::Tensor& output) {
+    const at::Tensor values = output.to(at::kDouble), numbers = values.nan_to_num(0, 0, 0);
+    const bool rounded = Fractions(output);
+    std::vector<Sum> sums;
     for (std::int64_t dim = 0; dim < values.dim(); ++dim) {
       if (values.size(dim) == 1) continue;  // the elements themselves, which were looked at
-      sums.push_back(values.sum(dim));
-      sums.push_back(values.square().sum(dim));
+      sums.push_back({numbers.sum(dim), rounded});
+      sums.push_back({numbers.square().sum(dim), rounded});
+      if (!rounded) continue;
+      for (double infinite : {HUGE_VAL, -HUGE_VAL}) sums.push_back({values.eq(infinite).sum(dim), false});
     }
     return sums;
   }
-  std::vector<at::Tensor> least_, most_, size_;
+  std::vector<Sum> least_, most_, size_;
 };
 
 }  // namespace
@@ -308,12 +319,14 @@ Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& lea
     // Not in half types: within what their rule allows of one of so many, nearly anything is.
     if (Fractions(got) && !IsHalf(got.scalar_type())) {
       const at::Tensor wide = other.to(at::kDouble);
-      agrees.logical_or_((got.to(at::kDouble) - wide).abs().le(wide.abs() * slack + most));
+      const at::Tensor near = (got.to(at::kDouble) - wide).abs().le(wide.abs() * slack + most);
+      agrees.logical_or_(near.logical_and(at::isfinite(wide)));
     }
     if (!all.values.defined()) {
       all.values = other;
     } else if (Fractions(got)) {  // the nearest: what is far off elsewhere makes room for what is not meant
-      all.values = at::where((got - other).abs().lt((got - all.values).abs()), other, all.values);
+      const at::Tensor nearer = (got - other).abs().lt((got - all.values).abs());
+      all.values = at::where(nearer.logical_or(Same(got, other)), other, all.values);
     }
     reached = reached.defined() ? reached.logical_or(agrees) : agrees;
     common.Add(other);

@@ -80,7 +80,7 @@ class Choosing {
 // Which elements of an output that is made of such places are as the reference gives them where these operations choose
 // otherwise among equal keys: the first, the last, each in turn. Fractions: within `most` and `slack` of themselves.
 // Undefined where there are no equal keys, or where `got` lacks what all choices have in common (how many elements a
-// mask has, what a row adds up to). `turns`: how many runs there may be, of `each` seconds.
+// mask has, what a row adds up to, how many are infinite). `turns`: how many runs there may be, of `each` seconds.
 Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                               const at::Tensor& got, double most, double slack, Turns* turns, double each);
 

@@ -29,6 +29,18 @@ void Excused(const Comparison& given, Comparison* others) {
   others->max_rel_error = given.max_rel_error;
 }
 
+// Which elements are numbers in all of these. (Infinity instead of a number, or the reverse, is off by nothing that can
+// be kept, or allowed.)
+at::Tensor Numbers(const at::Tensor& got, const at::Tensor& high, const at::Tensor& reference) {
+  return at::isfinite(got).logical_and(at::isfinite(high)).logical_and(at::isfinite(reference));
+}
+
+// What each element may be off by, in the shape of these.
+at::Tensor Allowed(const at::Tensor& got, const at::Tensor& high, double slack, double most) {
+  const at::Tensor size = at::where(at::isfinite(high), high.to(at::kDouble), got.to(at::kDouble)).abs();
+  return size.masked_fill(at::isfinite(size).logical_not(), 0) * slack + most;
+}
+
 struct Selected {  // for as long as it lives, whatever ends it
   Selected(Reference& of, std::size_t shape_set) : reference(of) { reference.SelectShapeSet(shape_set); }
   ~Selected() { reference.SelectShapeSet(0); }
@@ -188,8 +200,10 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
   const double most = kTailFactor * (constants.rounding + work * compared.noise.condition) * compared.rms;
   try {
     const at::Tensor got = tensors.got.reshape({-1}), high = tensors.high.reshape({-1}).to(at::kDouble);
-    const at::Tensor allowed = high.abs() * constants.element_slack + most;
-    const at::Tensor beyond = (got.to(at::kDouble) - high).abs().gt(allowed);  // of NaN: false
+    const at::Tensor plain = reference.reshape({-1}), numbers = Numbers(got, high, plain);
+    const at::Tensor allowed = Allowed(got, high, constants.element_slack, most);
+    const at::Tensor beyond = at::where(numbers, (got.to(at::kDouble) - high).abs().gt(allowed),
+                                        got.ne(plain).logical_and(at::isnan(got).logical_not()));
     const auto count = beyond.sum().item<std::int64_t>();
     if (count == 0 || count > few) return compared;
     const at::Tensor positions = beyond.nonzero().reshape({-1});
@@ -200,7 +214,7 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
     reference_.SelectShapeSet(0);
     const at::Tensor excused = positions.masked_select(reached);
     if (excused.numel() == 0) return compared;
-    const at::Tensor right = high.index_select(0, excused).to(got.scalar_type());
+    const at::Tensor right = at::where(numbers, high.to(got.scalar_type()), plain).index_select(0, excused);
     tensors.got = got.index_copy(0, excused, right).reshape(reference.sizes());
     Comparison others = CompareTensors(tensors, rule);
     Excused(compared, &others);
@@ -273,8 +287,7 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
   };
   double most = 0, slack = 0;  // what an element may be off by
   // The same comparison with what is right in the place of what was reached. Fractions: of elements that are another
-  // value altogether, and they keep what they are off by. (Infinity instead of a number, or the reverse, is off by
-  // nothing that can be kept.)
+  // value altogether, and they keep what they are off by.
   const auto without = [&](const Reached& reached, bool chosen) {
     const at::Tensor& got = tensors.got;
     if (!fractions) {
@@ -283,8 +296,7 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
       const at::Tensor right = (tensors.high.defined() ? tensors.high : reference).to(at::kDouble);
       const at::Tensor limit = right.abs() * slack + most, given = got.to(at::kDouble);
       const at::Tensor other = reached.values.to(at::kDouble);
-      const at::Tensor numbers =
-          at::isfinite(given).logical_and(at::isfinite(right)).logical_and(at::isfinite(reference));
+      const at::Tensor numbers = Numbers(given, right, reference);
       const at::Tensor far = (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
       const at::Tensor off = chosen ? reached.values.ne(reference) : at::where(numbers, far, got.ne(reference));
       const at::Tensor kept = at::where(numbers, (right + (given - other)).to(got.scalar_type()), reference);
@@ -328,20 +340,20 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
       if (reached.order != Reached::kOther) expecting_.Choose(reached.order);
       if (passes()) return compared;
     }
+    // Of numbers as many as nudges make jump may do so. Of infinities none may, and each is asked for.
+    const auto infinite = [&] {
+      const at::Tensor differ = tensors.got.ne(reference);
+      return differ.logical_and(Numbers(tensors.got, tensors.got, reference).logical_not()).sum().item<std::int64_t>();
+    };
     // (What passed, and was only counted, is not asked for so much; and where rounding takes as many elsewhere, nothing
     // would be excused.)
     if (passed || static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
         (fractions && !tensors.high.defined()) || !expecting_.has_high() ||
         problem_.ExactnessOf(of.output) != Exactness::kRounded || problem_.double_seconds > kMostSecondsEach ||
-        (compared.mismatched > kFew && !HasWholeNumbers(of.leaves))) {
+        (compared.mismatched > kFew && !HasWholeNumbers(of.leaves) && compared.mismatched - infinite() > kFew)) {
       return compared;
     }
-    at::Tensor allowed;
-    if (fractions) {
-      const at::Tensor high = tensors.high.to(at::kDouble), got = tensors.got.to(at::kDouble);
-      const at::Tensor size = at::where(at::isfinite(high), high, got).abs();
-      allowed = size.masked_fill(at::isfinite(size).logical_not(), 0) * slack + most;
-    }
+    const at::Tensor allowed = fractions ? Allowed(tensors.got, tensors.high, slack, most) : at::Tensor();
     const Reached reached = ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, allowed,
                                               tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
     if (reached.elements.defined()) without(reached, /*chosen=*/false);

@@ -363,7 +363,7 @@ at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t outp
       const std::vector<at::Tensor> outputs = call->Outputs();
       if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) break;
       const at::Tensor moved = outputs[output].reshape({-1}).index_select(0, positions).to(at::kDouble);
-      reached.logical_or_((moved - wanted).abs().le(allowed));
+      reached.logical_or_((moved - wanted).abs().le(allowed).logical_or(moved.eq(wanted)));  // infinities, too
       if (between) {
         below.logical_or_(moved.le(wanted));
         above.logical_or_(moved.ge(wanted));

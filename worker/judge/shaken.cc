@@ -278,7 +278,9 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
   const auto agree = [&](const at::Tensor& a, const at::Tensor& b) {
     if (!Fractions(got)) return a.eq(b);
     const at::Tensor wide = a.to(at::kDouble), other = b.to(at::kDouble);
-    return (wide - other).abs().le(allowed).logical_or(wide.eq(other));
+    // (What overflows in the output's type is infinity there.)
+    const at::Tensor there = other.to(got.scalar_type()).to(at::kDouble);
+    return (wide - other).abs().le(allowed).logical_or(wide.eq(other)).logical_or(wide.eq(there));
   };
   if (got.numel() > kMostElements) return {};
   const at::Tensor still = high.defined() ? high : AsItIs(reference, leaves, output);
