@@ -22,7 +22,7 @@ import time
 import zlib
 
 # Known faults (docs/correctness.md, "Limits of it"): honest, and not CORRECT. A line falls out where one is mended.
-KNOWN = {}
+KNOWN = {"ties/beam_step": "WRONG"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
