@@ -1163,11 +1163,13 @@ def eight_bits(w):
         mask = model(kept + "        return torch.full_like(r, -float('inf')).scatter_(1, k, 0.0)", inputs)
         fill = "float* o = y + i * 64; std::fill(o, o + 64, -INFINITY); for (int j = 0; j < 16; ++j) o[p[j]] = %s; "
         values, zeros = fill % "fmaxf(r[p[j]], 0)", fill % "0"
-        for problem, use in ((filtered, values), (mask, zeros)):
-            for order in "<>":
+        side = "((i * 7 + 3) % 5 < 2 ? 1 : -1)"  # the first in some rows, the last in others
+        pairs = mask.replace(inputs, "[torch.randint(0, 40, (30, 64)).float()]")
+        for problem, use in ((filtered, values), (mask, zeros), (pairs, zeros)):
+            for order in ("<", ">", f"* {side} < {side} *"):
                 result = self.native(problem, self.CHOSEN % (order, use))["result"]
-                assert result["verdict"] == "VERDICT_CORRECT", (use, order, result)
-            for wrong in ("for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = 0;", "for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = -INFINITY;",
+                assert result["verdict"] == "VERDICT_CORRECT", (problem, order, result)
+            for wrong in () if problem is pairs else ("for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = 0;", "for (int j = 0; j < 64; ++j) if (r[j] <= 0) o[j] = -INFINITY;",
                           "for (int j = 16; j < 64; ++j) o[p[j]] = INFINITY;", "o[p[16]] = INFINITY;", "o[p[15]] = INFINITY;",
                           "o[p[16]] = 0.25f;", "o[p[16]] = 0;", "o[p[15]] = -INFINITY;", "o[p[0]] = -INFINITY;", "o[p[16]] = NAN;"):
                 result = self.native(problem, self.CHOSEN % ("<", use + wrong))["result"]

@@ -190,7 +190,9 @@ class InCommon {
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const at::Tensor &sum = sums[i].of, &least = least_[i].of, &most = most_[i].of;
       at::Tensor room = most - least;
-      if (sums[i].rounded) room = room + size_[i].of * kRounded;
+      if (sums[i].kind == Sum::kOfFractions) room = room + size_[i].of * kRounded;
+      // Over what does not choose (columns, where each row does) any mixture of choices is one.
+      if (sums[i].kind == Sum::kInfinities) room = room.max();
       if (sum.lt(least - room).logical_or(sum.gt(most + room)).any().item<bool>()) return false;
     }
     return true;
@@ -198,20 +200,23 @@ class InCommon {
 
  private:
   struct Sum {
+    enum Kind { kOfFractions, kOfWholes, kInfinities };
     at::Tensor of;
-    bool rounded;
+    Kind kind;
   };
 
   static std::vector<Sum> SumsOf(const at::Tensor& output) {
     const at::Tensor values = output.to(at::kDouble), numbers = values.nan_to_num(0, 0, 0);
-    const bool rounded = Fractions(output);
+    const bool fractions = Fractions(output);
+    const Sum::Kind kind = fractions ? Sum::kOfFractions : Sum::kOfWholes;
+    std::vector<at::Tensor> infinite;
+    if (fractions) infinite = {values.eq(HUGE_VAL), values.eq(-HUGE_VAL)};
     std::vector<Sum> sums;
     for (std::int64_t dim = 0; dim < values.dim(); ++dim) {
       if (values.size(dim) == 1) continue;  // the elements themselves, which were looked at
-      sums.push_back({numbers.sum(dim), rounded});
-      sums.push_back({numbers.square().sum(dim), rounded});
-      if (!rounded) continue;
-      for (double infinite : {HUGE_VAL, -HUGE_VAL}) sums.push_back({values.eq(infinite).sum(dim), false});
+      sums.push_back({numbers.sum(dim), kind});
+      sums.push_back({numbers.square().sum(dim), kind});
+      for (const at::Tensor& one : infinite) sums.push_back({one.sum(dim), Sum::kInfinities});
     }
     return sums;
   }
@@ -335,7 +340,9 @@ Reached ReachedByOtherChoices(Reference& reference, const std::vector<Leaf>& lea
       break;
     }
   }
-  return reached.defined() && common.In(got) ? all : Reached();
+  if (!reached.defined()) return {};
+  // (What no choice gives is judged by itself.)
+  return common.In(Fractions(got) ? at::where(reached, got, all.values) : got) ? all : Reached();
 }
 
 }  // namespace grove::judge

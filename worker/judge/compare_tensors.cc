@@ -278,6 +278,12 @@ double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::T
   return static_cast<double>(jumps);
 }
 
+at::Tensor Alike(const at::Tensor& values, const at::Tensor& wanted, const at::Tensor& allowed, at::ScalarType type) {
+  const at::Tensor one = values.to(type).to(at::kDouble), other = wanted.to(type).to(at::kDouble);
+  const at::Tensor near = (values - wanted).abs().le(allowed);
+  return near.logical_and(at::isfinite(one)).logical_and(at::isfinite(other)).logical_or(one.eq(other));
+}
+
 double Extreme(at::ScalarType type) {
   switch (at::isComplexType(type) ? at::toRealValueType(type) : type) {
     case at::kHalf:

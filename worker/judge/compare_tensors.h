@@ -23,6 +23,10 @@ struct ComparedTensors {
   double own_error = 0;  // of the reference, rms over these and other inputs (Expected::errors); 0 = not asked
 };
 
+// Which elements of `values`, given in a type of fractions, are `wanted` there but for `allowed` (float64, all of a
+// shape). What overflows in that type is infinity, and no number is near it. NaN is like nothing.
+at::Tensor Alike(const at::Tensor& values, const at::Tensor& wanted, const at::Tensor& allowed, at::ScalarType type);
+
 // The largest number of a floating-point or complex type: what programs write where they mean infinity.
 double Extreme(at::ScalarType type);
 

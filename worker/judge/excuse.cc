@@ -29,10 +29,10 @@ void Excused(const Comparison& given, Comparison* others) {
   others->max_rel_error = given.max_rel_error;
 }
 
-// Which elements are numbers in all of these. (Infinity instead of a number, or the reverse, is off by nothing that can
-// be kept, or allowed.)
-at::Tensor Numbers(const at::Tensor& got, const at::Tensor& high, const at::Tensor& reference) {
-  return at::isfinite(got).logical_and(at::isfinite(high)).logical_and(at::isfinite(reference));
+// Where one of these is infinite: infinity instead of a number, or the reverse, is off by nothing that can be kept, or
+// allowed.
+at::Tensor Infinite(const at::Tensor& got, const at::Tensor& reference) {
+  return at::isinf(got).logical_or(at::isinf(reference));
 }
 
 // What each element may be off by, in the shape of these.
@@ -200,10 +200,11 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
   const double most = kTailFactor * (constants.rounding + work * compared.noise.condition) * compared.rms;
   try {
     const at::Tensor got = tensors.got.reshape({-1}), high = tensors.high.reshape({-1}).to(at::kDouble);
-    const at::Tensor plain = reference.reshape({-1}), numbers = Numbers(got, high, plain);
-    const at::Tensor allowed = Allowed(got, high, constants.element_slack, most);
-    const at::Tensor beyond = at::where(numbers, (got.to(at::kDouble) - high).abs().gt(allowed),
-                                        got.ne(plain).logical_and(at::isnan(got).logical_not()));
+    const at::Tensor plain = reference.reshape({-1}), infinite = Infinite(got, plain);
+    const at::Tensor expected = at::where(at::isfinite(high), high, plain.to(at::kDouble));
+    const at::Tensor allowed = Allowed(got, expected, constants.element_slack, most);
+    const at::Tensor off = (got.to(at::kDouble) - expected).abs().gt(allowed);  // of NaN: false
+    const at::Tensor beyond = at::where(infinite, got.ne(plain).logical_and(at::isnan(got).logical_not()), off);
     const auto count = beyond.sum().item<std::int64_t>();
     if (count == 0 || count > few) return compared;
     const at::Tensor positions = beyond.nonzero().reshape({-1});
@@ -214,7 +215,7 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
     reference_.SelectShapeSet(0);
     const at::Tensor excused = positions.masked_select(reached);
     if (excused.numel() == 0) return compared;
-    const at::Tensor right = at::where(numbers, high.to(got.scalar_type()), plain).index_select(0, excused);
+    const at::Tensor right = at::where(infinite, plain, expected.to(got.scalar_type())).index_select(0, excused);
     tensors.got = got.index_copy(0, excused, right).reshape(reference.sizes());
     Comparison others = CompareTensors(tensors, rule);
     Excused(compared, &others);
@@ -296,10 +297,10 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
       const at::Tensor right = (tensors.high.defined() ? tensors.high : reference).to(at::kDouble);
       const at::Tensor limit = right.abs() * slack + most, given = got.to(at::kDouble);
       const at::Tensor other = reached.values.to(at::kDouble);
-      const at::Tensor numbers = Numbers(given, right, reference);
+      const at::Tensor infinite = Infinite(got, reference).logical_or(at::isinf(right));
       const at::Tensor far = (given - right).abs().gt(limit).logical_and((other - right).abs().gt(limit));
-      const at::Tensor off = chosen ? reached.values.ne(reference) : at::where(numbers, far, got.ne(reference));
-      const at::Tensor kept = at::where(numbers, (right + (given - other)).to(got.scalar_type()), reference);
+      const at::Tensor off = chosen ? reached.values.ne(reference) : at::where(infinite, got.ne(reference), far);
+      const at::Tensor kept = at::where(infinite, reference, (right + (given - other)).to(got.scalar_type()));
       tensors.got = at::where(reached.elements.logical_and(off), kept, got);
     }
     Comparison others = CompareTensors(tensors, rule);
@@ -342,8 +343,7 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
     }
     // Of numbers as many as nudges make jump may do so. Of infinities none may, and each is asked for.
     const auto infinite = [&] {
-      const at::Tensor differ = tensors.got.ne(reference);
-      return differ.logical_and(Numbers(tensors.got, tensors.got, reference).logical_not()).sum().item<std::int64_t>();
+      return Infinite(tensors.got, reference).logical_and(tensors.got.ne(reference)).sum().item<std::int64_t>();
     };
     // (What passed, and was only counted, is not asked for so much; and where rounding takes as many elsewhere, nothing
     // would be excused.)

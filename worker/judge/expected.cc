@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "worker/judge/compare_tensors.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/problem_error.h"
 #include "worker/judge/shaken.h"
@@ -363,7 +364,8 @@ at::Tensor Expecting::ComesOut(const std::vector<Leaf>& leaves, std::size_t outp
       const std::vector<at::Tensor> outputs = call->Outputs();
       if (output >= outputs.size() || outputs[output].sizes() != got.sizes() || outputs[output].is_complex()) break;
       const at::Tensor moved = outputs[output].reshape({-1}).index_select(0, positions).to(at::kDouble);
-      reached.logical_or_((moved - wanted).abs().le(allowed).logical_or(moved.eq(wanted)));  // infinities, too
+      reached.logical_or_(Fractions(got) ? Alike(moved, wanted, allowed, got.scalar_type())
+                                         : (moved - wanted).abs().le(allowed));
       if (between) {
         below.logical_or_(moved.le(wanted));
         above.logical_or_(moved.ge(wanted));

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "worker/judge/compare.h"
+#include "worker/judge/compare_tensors.h"
 #include "worker/judge/distributions.h"
 #include "worker/judge/exactness.h"
 #include "worker/judge/observed.h"
@@ -277,10 +278,7 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
   constexpr double kShown = 8;
   const auto agree = [&](const at::Tensor& a, const at::Tensor& b) {
     if (!Fractions(got)) return a.eq(b);
-    const at::Tensor wide = a.to(at::kDouble), other = b.to(at::kDouble);
-    // (What overflows in the output's type is infinity there.)
-    const at::Tensor there = other.to(got.scalar_type()).to(at::kDouble);
-    return (wide - other).abs().le(allowed).logical_or(wide.eq(other)).logical_or(wide.eq(there));
+    return Alike(a.to(at::kDouble), b.to(at::kDouble), allowed, got.scalar_type());
   };
   if (got.numel() > kMostElements) return {};
   const at::Tensor still = high.defined() ? high : AsItIs(reference, leaves, output);
