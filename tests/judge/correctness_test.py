@@ -670,6 +670,15 @@ u = (u + (%s >> 1)) & ~(uint32_t)(%s - 1); memcpy(&v, &u, 4); y[i] = v; t += x[i
                              dict(QUICK, limits={"run_wall_seconds": 40, "call_wall_seconds": 20}))
         assert answer["result"]["verdict"] == "VERDICT_WRONG", answer["result"]
 
+    def test_a_reference_that_was_slow_while_it_loaded_is_tried_on_all_values(self):
+        problem = "import time\ncalls = 0\n" + model("        global calls\n        calls += 1\n        time.sleep(0.4 if calls <= 16 else 0)\n"
+                                                     "        return torch.softmax(a[0], dim=1)", "[torch.randn(32, 400)]")
+        for _ in range(2):
+            result = self.native(problem, SOFTMAX_BODY % "1.0f", dict(QUICK, limits={"run_wall_seconds": 12, "call_wall_seconds": 5}))["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", result
+            skipped = [d.get("skipped", "") for d in result["correctness"]["distributions"]]
+            assert not any("no time" in why for why in skipped), skipped
+
     def test_rows_left_out_beside_others_that_are_off_by_what_is_allowed_are_found_in_timed_runs(self):
         # Errors of the large rows that are just right hide nothing of the small ones.
         problem = model("        return a[0] * 2", "[torch.randn(64, 256) * torch.where(torch.arange(64) % 8 == 0, 1.0, 1e-8).unsqueeze(1)]")

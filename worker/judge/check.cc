@@ -382,7 +382,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     others.insert(others.end(), {Distribution::kRare, Distribution::kIntegers});
   }
   const auto begin = Clock::now();
-  const double each =
+  double each =  // as it was at load, when the machine may have been busy; less once one has taken less
       kForeignDraws * (problem_.draw_seconds + problem_.reference_seconds + 2 * std::max(problem_.double_seconds, 0.0));
   double counted = 0, longest = 0;
   for (Distribution one : others) {
@@ -392,15 +392,17 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
     if (!findings_.outcomes.back().skipped.empty()) continue;
     const double spent = Since(begin) - foreign_wall_;  // not the candidate's
     // (The first is tried whatever it takes.)
-    if (counted > 0 &&
+    if (longest > 0 &&
         (counted + each > kForeignShare * settings_.run_wall || spent + longest > kForeignMost * settings_.run_wall)) {
       findings_.outcomes.back().skipped = "there was no time: the reference and its evaluation in float64 take long";
       continue;
     }
-    counted += each;
     progress("check", std::string(Word(one)) + " inputs");
     OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
-    longest = std::max(longest, Since(begin) - foreign_wall_ - spent);
+    const double took = Since(begin) - foreign_wall_ - spent;
+    longest = std::max(longest, took);
+    counted += std::min(each, took);
+    each = std::min(each, longest);
   }
   arena->Forget();
 }
