@@ -363,6 +363,7 @@ bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
   if (distribution == Distribution::kRare) return LessFixed(form) && borne.count(form - 1) != 0;
+  if (distribution == Distribution::kIntegers) return form == kOfFewAgain && borne.count(kOfFew) == 0;
   // (Small values find what large ones hide: a constant that is added; a sorted input alone, what lies beyond another.)
   if (distribution != Distribution::kScaled || form >= kSmall) return false;
   return !borne.empty() && (*borne.begin() < kLess || form == kSignsAlone);

@@ -12,8 +12,10 @@
 
 namespace grove::judge {
 
-// The form of INTEGERS behind those of other_integers.h, and how many it has.
-inline constexpr int kOfFew = 2, kIntegerForms = 3;
+// The forms of INTEGERS behind those of other_integers.h, and how many there are. Both are drawn in the same way: of
+// one figure (a mean of losses) what is wrong in one draw may be within the limits by chance.
+inline constexpr int kOfFew = 2, kOfFewAgain = 3, kIntegerForms = 4;
+constexpr bool IsOfFew(int form) { return form == kOfFew || form == kOfFewAgain; }
 
 // As Transform, for inputs that are nothing but indices or labels. Along its longest dimension (eight places or more)
 // an input's elements get one of four values that stand there: the least, the largest, those of two random places; and

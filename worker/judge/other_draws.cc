@@ -111,7 +111,7 @@ Rules RulesOn(Distribution distribution, const Rule& given, double reduced, cons
 }
 
 bool OfFirstShapes(Distribution distribution, int form) {
-  return distribution == Distribution::kIntegers && form == kOfFew;
+  return distribution == Distribution::kIntegers && IsOfFew(form);
 }
 
 bool HasExact(const Slot& slot) {
@@ -159,8 +159,8 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
     const auto draw = [this] { return reference_.Draw(SecretSeed()); };
-    return form == kOfFew ? MakeFewIntegers(problem_.indices, draw, &secret_, &drawn->leaves, &drawn->crowded)
-                          : MakeIntegers(form, problem_.reckoned, draw(), &secret_, &drawn->leaves);
+    return IsOfFew(form) ? MakeFewIntegers(problem_.indices, draw, &secret_, &drawn->leaves, &drawn->crowded)
+                         : MakeIntegers(form, problem_.reckoned, draw(), &secret_, &drawn->leaves);
   }
   const std::optional<std::size_t> factor = FactorOf(distribution, form);
   if (!factor) return Transform(distribution, form, problem_.reduction, &secret_, &drawn->leaves);
@@ -175,7 +175,7 @@ bool OtherDraws::Idle(Distribution distribution, int form) const {
     return !given_finite_ || !(IsFixed(form) ? WhichFixed(form) < problem_.fixed.size() : Says(problem_.rare, form));
   }
   if (distribution != Distribution::kIntegers) return false;
-  if (form == kOfFew) {
+  if (IsOfFew(form)) {
     return std::all_of(problem_.indices.begin(), problem_.indices.end(),
                        [](const Indices& of) { return of.use == Indices::Use::kOther; });
   }
@@ -267,7 +267,7 @@ void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) 
         drawn->skipped = Unusable(*drawn, here);
       }
       const bool masks = (distribution == Distribution::kRare && IsFixed(form)) ||
-                         (distribution == Distribution::kIntegers && form == kOfFew);
+                         (distribution == Distribution::kIntegers && IsOfFew(form));
       if (drawn->skipped.empty() && masks && ClosesRows(drawn->leaves)) {
         if (distribution == Distribution::kRare) closes_rows_ = form;
         drawn->skipped = "a mask lets nothing through in whole rows there";
