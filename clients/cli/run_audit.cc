@@ -197,6 +197,10 @@ class Audit {
         ++finished;
         TellProgress(current, finished);
       }
+      if (event.job_state().state() == v1::JOB_STATE_PAUSED) {
+        context_.console->Message(absl::StrCat(current.batch->spec.name(), " (", current.job,
+                                               ") is paused: ", OneLine(event.job_state().reason())));
+      }
       Show(current, finished);
       return true;
     });

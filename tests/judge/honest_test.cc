@@ -342,9 +342,10 @@ std::vector<T> Attention(const Data<T>& d, const Way& way) {
 }
 
 // ------------------------------------------------------------------------------------------------------------- values
-enum class Values { kUniform, kNormal, kShifted, kScaled, kSparse, kOutliers };
+enum class Values { kUniform, kNormal, kShifted, kScaled, kSparse, kOutliers, kNearOneValue };
 const char* NameOf(Values values) {
-  static const char* const kNames[] = {"uniform", "normal", "shifted", "scaled", "sparse", "outliers"};
+  static const char* const kNames[] = {"uniform", "normal",   "shifted",       "scaled",
+                                       "sparse",  "outliers", "near one value"};
   return kNames[static_cast<int>(values)];
 }
 
@@ -353,6 +354,7 @@ std::vector<float> Draw(Values values, Index n, Random* random) {
   for (float& value : out) {
     double v = values == Values::kUniform ? random->Uniform() : Gaussian(random);
     if (values == Values::kShifted) v = v * 0.1 + 1000;
+    if (values == Values::kNearOneValue) v = v * 0.01 + 1000;
     if (values == Values::kScaled) v *= 128;
     if (values == Values::kSparse && random->Below(8) != 0) v = 0;
     if (values == Values::kOutliers && random->Below(1000) == 0) v *= 1000;
@@ -705,6 +707,39 @@ TEST_CASE("Reduced precision passes where it is allowed, as far as it is allowed
     if (op.name != "LayerNorm") CHECK_FALSE(Judge(trial, op.single(trial.data, part), reduced).ok);
     CHECK_FALSE(Judge(trial, std::vector<float>(trial.reference.size(), 0.0f), reduced).ok);
   }
+}
+
+TEST_CASE("Reduced precision allows no more than a sixteenth where errors of the inputs grow", "[honest]") {
+  Rule reduced;
+  reduced.reduced = 1e-2;
+  for (Values values : {Values::kShifted, Values::kNearOneValue}) {
+    INFO(NameOf(values));
+    const Trial trial = Make(OpNamed("LayerNorm"), values, 64, 256, 72);
+    CHECK(Judge(trial, trial.reference, reduced).ok);
+    const Comparison zeros = Judge(trial, std::vector<float>(trial.reference.size(), 0.0f), reduced);
+    CHECK_FALSE(zeros.ok);
+    CHECK_FALSE(zeros.undecided);
+    std::vector<float> less = trial.reference;
+    for (float& value : less) value *= 0.9f;
+    CHECK_FALSE(Judge(trial, less, reduced).ok);
+    // What is asked for may be more.
+    Rule more = reduced;
+    more.reduced = 0.25;
+    CHECK(Judge(trial, less, more).ok);
+  }
+}
+
+TEST_CASE("Where rounding decides most of an output, what no rounding makes of it is wrong", "[honest]") {
+  const Trial trial = Make(OpNamed("LayerNorm"), Values::kNearOneValue, 64, 256, 73);
+  REQUIRE(Judge(trial, trial.reference).undecided);
+  CHECK(Judge(trial, trial.reference).ok);
+  const Comparison zeros = Judge(trial, std::vector<float>(trial.reference.size(), 0.0f));
+  CHECK_FALSE(zeros.ok);
+  CHECK_FALSE(zeros.undecided);
+  // Other inputs, each a rounding off: nobody knows.
+  const std::vector<float> others(trial.nudged.begin(), trial.nudged.end());
+  const Comparison moved = Judge(trial, others);
+  CHECK((moved.ok || moved.undecided));
 }
 
 TEST_CASE("Values that jump where rounding decides may jump as often as the reference's own, and no oftener",

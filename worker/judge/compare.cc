@@ -43,6 +43,9 @@ wire::DType WorkType(const wire::DType& type, const ReferenceNoise& noise) {
   return type;
 }
 
+// Of so many elements a nudge shows what rounding does to them.
+constexpr double kTelling = 256;
+
 // How many of n may jump where a share is expected to: never most of them.
 double JumpCount(double share, double n) {
   const double mean = share * n;
@@ -195,6 +198,16 @@ double RelativeBound(const Rule& rule) {
   return rule.mode == RuleMode::kScaled && rule.reduced > 0 ? kReducedBound : kRelativeBound;
 }
 
+namespace {
+
+// What may stand in the result of a rounding in reduced precision: as much of it as keeps the output within
+// kMostReduced.
+double ReducedRounding(const Rule& rule, double condition) {
+  return std::min(rule.reduced, std::max(kMostReduced, rule.reduced) / std::max(condition, 1.0));
+}
+
+}  // namespace
+
 double JumpSize(const MagnitudeTally& magnitude) {
   return kJump * std::sqrt(magnitude.squares / static_cast<double>(std::max<std::int64_t>(magnitude.finite, 1)));
 }
@@ -230,12 +243,13 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
     worst = std::max(worst, kTailFactor * relative);
   }
   ScaledThresholds limits;
-  limits.jump = std::numeric_limits<double>::infinity();
-  limits.roundings = std::max(work, rule.reduced) / kNudge;
+  limits.jump = limits.undecided = std::numeric_limits<double>::infinity();
+  const double reduced = ReducedRounding(rule, noise.condition);
+  limits.roundings = std::max(work, reduced) / kNudge;
   limits.slack = constants.element_slack;
   if (rule.reduced > 0) {
-    relative = std::max(relative, rule.reduced * std::max(noise.condition, 1.0));
-    worst = std::max({worst, kTailFactor * relative, rule.reduced * noise.condition_max});
+    relative = std::max(relative, reduced * std::max(noise.condition, 1.0));
+    worst = std::max({worst, kTailFactor * relative, reduced * noise.condition_max});
     limits.slack = std::max(limits.slack, kTailFactor * rule.reduced);
   }
   if (rule.cap > 0) relative = std::min(relative, rule.cap);
@@ -345,6 +359,12 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   // Without a response there is no float input to nudge, and what cancels is not known.
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;
+  const double shown = static_cast<double>(response.jumps) / finite;
+  if (result->undecided && finite >= kTelling && JumpsAllowed(input.type, input.reduction, shown, rule) > kMostJumps) {
+    // Not of what the nudge itself does not show, as where few elements jump seldom.
+    const double moved = std::sqrt((response.squares + response.jump_squares) / finite);
+    limits.undecided = kNoiseFactor * std::max(limits.roundings * moved, std::sqrt(magnitude.noise_squares / finite));
+  }
   result->jumps_expected = limits.jumps * finite;
   limits.jumps = JumpCount(limits.jumps, finite);
   if (input.high == nullptr && result->noise.known) {
@@ -426,6 +446,7 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
       result->only_blocks = true;
     }
   }
+  if (!result->ok && std::sqrt(errors.squares / finite) > limits.undecided) result->undecided = false;
   result->excused = result->ok && jumped && rule.mode == RuleMode::kScaled;
   if (result->excused) result->jumps = errors.beyond;
   result->mismatched = std::min(result->mismatched, result->elements);

@@ -75,7 +75,10 @@ inline constexpr double kTailFactor = 8;           // worst element over the all
 inline constexpr double kRelativeBound = 0x1p-10;  // criterion 3: "off relative to itself"
 inline constexpr double kMoreUncertain = 4;        // times the share of elements that rounding takes so far off
 inline constexpr double kReducedBound = 0.5;       // the same where reduced precision is allowed
-inline constexpr double kMaxStraight = 0x1p17;     // no longer than this is a reduction in one accumulator
+// What reduced precision may make, of the output's rms, of outputs that follow errors of the inputs many-fold (a
+// normalisation of values far from zero); what was asked for, where that is more. Zeros are off by all of it.
+inline constexpr double kMostReduced = 0x1p-4;
+inline constexpr double kMaxStraight = 0x1p17;  // no longer than this is a reduction in one accumulator
 // Beyond some 2^20 terms the limit falls: what leaving out one term in a hundred makes of a sum, of terms that spread
 // by half of their mean, is 0.05 of it over the root of their number.
 inline constexpr double kLeftOut = 0.05;
@@ -169,6 +172,7 @@ struct MagnitudeTally {  // first pass, over elements that are finite in the ref
 struct ResponseTally {  // between the passes, where there is `high`: over elements that are finite in all
   std::int64_t jumps = 0;
   double squares = 0, max = 0;  // of those that did not jump
+  double jump_squares = 0;      // of those that did
   std::int64_t uncertain = 0;   // and of these, elements that rounding may take off relative to themselves
   // The reference's own error: elements where it is a jump, and the others' errors.
   std::int64_t own_jumps = 0;
@@ -198,6 +202,8 @@ struct ScaledThresholds {
   // What moves by more than `jump`, absolute, is no part of the condition. Within the limits of an element and within
   // `roundings` of its own response its error is no part of the rms either.
   double jump, roundings;
+  // Absolute: where rounding decides most elements, a larger rms error than this (of all of them) is none of rounding.
+  double undecided;
 };
 // `few`: FewElements of the output; `uncertain`: the share of such elements, 1 where it is not known.
 ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction, double few,

@@ -75,6 +75,7 @@ GROVE_ANYWHERE inline void TallyResponse(const ComparedElement& element, bool ha
   if (!has_nudged || !std::isfinite(moved)) return;
   if (moved > pass.jump) {
     ++tally->jumps;
+    tally->jump_squares += moved * moved;
   } else {
     tally->squares += moved * moved;
     tally->max = Larger(tally->max, moved);
@@ -168,6 +169,7 @@ GROVE_ANYWHERE inline void Merge(const MagnitudeTally& other, MagnitudeTally* ta
 GROVE_ANYWHERE inline void Merge(const ResponseTally& other, ResponseTally* tally) {
   tally->jumps += other.jumps;
   tally->squares += other.squares;
+  tally->jump_squares += other.jump_squares;
   tally->max = Larger(tally->max, other.max);
   tally->uncertain += other.uncertain;
   tally->own_jumps += other.own_jumps;

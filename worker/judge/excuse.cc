@@ -20,6 +20,8 @@
 namespace grove::judge {
 namespace {
 
+constexpr double kLooking = 8;  // looking at each operation's operands takes so much longer than the program alone
+
 // What the other rules say is of what was given, and not of what is right in the place of some of it.
 void Excused(const Comparison& given, Comparison* others) {
   others->excused = others->ok;
@@ -128,7 +130,6 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
 }
 
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
-  constexpr double kLooking = 8;  // looking at each operation's operands takes longer than the program alone
   constexpr double kMostSecondsEach = kMostSeconds / kLooking / kLeastRunsInside;
   if (inside->defined()) return true;
   if (problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
@@ -264,6 +265,14 @@ void Excuses::AskForJumps(const Source& of, const ComparedTensors& tensors, cons
       if (reached.all().item<bool>()) break;
     }
     if (nudges == kEvaluations && !reached.all().item<bool>()) {
+      // What no input decides (a largest value over itself) is rounded all the same.
+      Turns turns(kMostSeconds);
+      const Reached inside =
+          ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, at::Tensor(),
+                            tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
+      if (inside.elements.defined()) reached.logical_or_(inside.elements.reshape({-1}).index_select(0, positions));
+    }
+    if (nudges == kEvaluations && !reached.all().item<bool>()) {
       compared->ok = compared->passes_scaled = compared->excused = false;
       compared->why = "values of an exact type differ that no rounding takes there";
     }
@@ -279,9 +288,8 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
   const at::Tensor& reference = tensors.reference;
   const bool fractions = Fractions(reference), passed = compared.ok && !compared.undecided;
   if (reference.is_complex() || problem_.continuous) return compared;
-  // Ordering keys anew, and looking at each operation's operands, take longer than the program alone.
-  constexpr double kOrdering = 4, kLooking = 8;
-  Turns turns(kMostSeconds);  // of its own: what comes after needs some, too
+  constexpr double kOrdering = 4;  // keys anew takes longer than the program alone
+  Turns turns(kMostSeconds);       // of its own: what comes after needs some, too
   const Selected selected(reference_, of.shape_set);
   const auto passes = [&] {
     return compared.jumps == 0 && (compared.mismatched == 0 || (compared.ok && !compared.undecided));
