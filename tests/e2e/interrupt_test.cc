@@ -158,6 +158,15 @@ TEST_CASE("A coordinator that is away during a quiet watch is found again", "[in
   CHECK(Contains(ended.err, "cancelled"));
 }
 
+TEST_CASE("An audit of a device that no worker has says what it waits for, until it is ended", "[interrupt]") {
+  Scene scene;
+  scene.Up();
+  const auto audit = scene.StartGrove({"audit", "--device", "cuda", "--case", "N21", "--corpus", TestCase("exploits")});
+  CHECK(Eventually([&] { return Contains(audit->Err(), "is paused: no worker with a cuda device"); }));
+  audit->Signal(SIGINT);
+  CHECK(audit->Wait().code == 130);
+}
+
 TEST_CASE("A coordinator that goes away for good ends a watch with exit code 3", "[interrupt]") {
   Scene scene;
   Process& up = scene.Up();
