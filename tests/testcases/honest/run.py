@@ -9,12 +9,15 @@ do, and has to be CORRECT. One coordinator and one worker evaluate them all.
     run.py BUILD --timed               also time them for a moment: more draws, compared between timed runs
     run.py BUILD --failures            say nothing of those that are CORRECT
     run.py BUILD --coordinator ADDR    on a coordinator that runs already
+    run.py BUILD --without WORD        not those whose names contain it
+    run.py BUILD --themselves FOLDER   instead of the pairs the problems (.py) of this folder, each its own candidate
 
 A pair is NAME.py or NAME.toml (the problem) and NAME.cpp or NAME.new.py (the candidate)."""
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,6 +39,22 @@ def pairs():
             candidates = [c for c in (stem + ".cpp", stem + ".new.py") if c in files]
             assert len(candidates) == 1, f"{folder}/{stem}: one candidate is wanted, there are {len(candidates)}"
             yield os.path.relpath(os.path.join(folder, stem), HERE), os.path.join(folder, file), os.path.join(folder, candidates[0])
+
+
+def themselves(folder, into):
+    """Each problem of `folder`, with its own text as the candidate (written to the folder `into`)."""
+    for where, _, files in sorted(os.walk(folder)):
+        for file in sorted(files):
+            problem = os.path.join(where, file)
+            source = open(problem, encoding="utf-8").read() if file.endswith(".py") else ""
+            if not re.search(r"^class Model\b", source, flags=re.M) or re.search(r"^class ModelNew\b", source, flags=re.M):
+                continue
+            name = os.path.relpath(problem, folder)[: -len(".py")]
+            candidate = os.path.join(into, name.replace(os.sep, "-") + ".new.py")
+            source = re.sub(r"^class Model\b", "class ModelNew", source, flags=re.M)
+            with open(candidate, "w", encoding="utf-8") as file:
+                file.write(re.sub(r"\bsuper\(Model\s*,", "super(ModelNew,", source))
+            yield name, problem, candidate
 
 
 def evaluate(grove, where, problem, candidate, timed):
@@ -62,13 +81,17 @@ def main():
     parser.add_argument("--timed", action="store_true")
     parser.add_argument("--failures", action="store_true")
     parser.add_argument("--coordinator")
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--themselves")
     options = parser.parse_args()
     grove = os.path.abspath(os.path.join(options.build, "bin", "grove"))
-    wanted = [p for p in pairs() if not options.words or any(w in p[0] for w in options.words)]
-    wanted = [p for p in wanted if (zlib.crc32(p[0].encode()) >> 8) % options.every == 0]
-    if not wanted:
-        sys.exit("no such pair")
     with tempfile.TemporaryDirectory() as folder:
+        every = themselves(options.themselves, folder) if options.themselves else pairs()
+        wanted = [p for p in every if not options.words or any(w in p[0] for w in options.words)]
+        wanted = [p for p in wanted if not any(w in p[0] for w in options.without)]
+        wanted = [p for p in wanted if (zlib.crc32(p[0].encode()) >> 8) % options.every == 0]
+        if not wanted:
+            sys.exit("no such pair")
         service, where = None, options.coordinator
         if not where:
             port = os.path.join(folder, "port")
