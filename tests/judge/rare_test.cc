@@ -85,18 +85,17 @@ TEST_CASE("NaN has a place where inputs are asked for it", "[rare]") {
         std::vector<bool>{false, false});
 }
 
-TEST_CASE("A division by zero is guarded by an epsilon, a normalisation or a choice", "[rare]") {
-  CHECK(Of(json::array({Operation("add", {"in0", "1e-08", "1"})})).guarded);
-  CHECK(Of(json::array({Operation("layer_norm", {"in0", "[8]", "null", "null", "1e-05"})})).guarded);
-  CHECK(Of(json::array({Operation("div", {"in0", "p0"}), Operation("where", {"p1", "v0", "0."}, {"v1"})})).guarded);
-  CHECK_FALSE(
-      Of(json::array({Operation("div", {"in0", "8.0"}), Operation("masked_fill", {"v0", "p0", "-1e9"}, {"v1"})}))
-          .guarded);
-  CHECK_FALSE(Of(json::array({Operation("div", {"in0", "p0"})})).guarded);
-  CHECK_FALSE(Of(json::array({Operation("add", {"in0", "1e-08", "1"}),
-                              Operation("cosine_similarity", {"v0", "p0", "1", "1e-08"}, {"v1"})}))
-                  .guarded);
-  CHECK_FALSE(Of(json::array({Operation("add", {"in0", "1", "1"})})).guarded);
+TEST_CASE("A cosine, and what is put in the place of what a mask hides, are known", "[rare]") {
+  const json sum = json::array({Operation("add", {"in0", "1", "1"})});
+  CHECK(Of(sum).read);
+  CHECK_FALSE(Of(sum).cosines);
+  CHECK_FALSE(Of(sum).fills);
+  CHECK_FALSE(Of(json::array()).read);
+  CHECK(Of(json::array({Operation("cosine_similarity", {"in0", "p0", "1", "1e-08"})})).cosines);
+  CHECK(Of(json::array({Operation("masked_fill", {"in0", "in1", "-1000000000.0"})})).fills);
+  CHECK(Of(json::array({Operation("mul", {"in0", "-10000.0"})})).fills);
+  CHECK_FALSE(Of(json::array({Operation("masked_fill", {"in0", "in1", "\"-Infinity\""})})).fills);
+  CHECK_FALSE(Of(json::array({Operation("mul", {"in0", "-1"})})).fills);
 }
 
 }  // namespace

@@ -126,8 +126,7 @@ std::unique_ptr<Keys> Look(LoadedProblem& problem, const std::vector<Leaf>& leav
   keys->own->Add(keys->written->keys);
   Turns turns(kMostSeconds);
   for (int nudge = 0; nudge < kNudges && (nudge == 0 || turns.Take(problem.double_seconds)); ++nudge) {
-    const Chosen moved =
-        ChosenBy(reference, Nudge(leaves, kNudge, secret, problem.still.value_or(std::vector<bool>())), Mode::kDouble);
+    const Chosen moved = ChosenBy(reference, Nudge(leaves, kNudge, secret, problem.Still()), Mode::kDouble);
     const Choice* const nudged = Find(moved, output);
     if (nudged == nullptr || nudged->keys.sizes() != keys->high->keys.sizes()) return nullptr;
     keys->responses->Add(nudged->keys);

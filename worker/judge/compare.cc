@@ -35,6 +35,9 @@ double LoadReal(const void* data, std::int64_t i) {
 
 // The type in which the work is done.
 wire::DType WorkType(const wire::DType& type, const ReferenceNoise& noise) {
+  static const wire::DType wide = wire::FindDType("float64").value(),
+                           wide_complex = wire::FindDType("complex128").value();
+  if (noise.in_double) return type.kind == wire::DTypeKind::kComplex ? wide_complex : wide;
   const bool single = noise.single || (noise.known && noise.rms > kMostOfDouble * std::max(noise.condition, 1.0));
   if (!single) return type;
   static const wire::DType real = wire::FindDType("float32").value(), complex = wire::FindDType("complex64").value();
@@ -56,8 +59,10 @@ double JumpCount(double share, double n) {
 constexpr double kTieFactor = 1.5;
 
 // The share of elements that jump for an honest program: the nudge is one rounding, the work makes some.
-double JumpsAllowed(const wire::DType& type, double reduction, double unstable, const Rule& rule) {
-  return kNoiseFactor * unstable * std::max(WorkError(type, reduction, rule) / kNudge, 1.0);
+double JumpsAllowed(const wire::DType& type, double reduction, double unstable, const ReferenceNoise& noise,
+                    const Rule& rule) {
+  const double roundings = WorkError(noise.in_double ? WorkType(type, noise) : type, reduction, rule) / kNudge;
+  return kNoiseFactor * unstable * (noise.in_double ? roundings : std::max(roundings, 1.0));
 }
 
 template <int kBits, bool kBfloat>
@@ -127,7 +132,7 @@ Comparison CompareExact(const ComparisonInput& input, const Rule& rule) {
   // reference itself.
   // Where it is known which elements a nudge turns over, ties are among those.
   const double n = static_cast<double>(input.elements), ties = kTieFactor * input.noise.ties;
-  const double jumps = JumpsAllowed(input.type, input.reduction, input.noise.unstable, rule);
+  const double jumps = JumpsAllowed(input.type, input.reduction, input.noise.unstable, input.noise, rule);
   const bool among_turned =
       input.turned == nullptr || static_cast<double>(unturned) <= JumpCount(jumps + ties * TiesUnseen(input.turns), n);
   result.jumps_expected = (jumps + ties) * n;
@@ -227,7 +232,9 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   const wire::DType type = WorkType(output_type, noise);
   const ScaledConstants constants = ConstantsFor(type);
   const double work = WorkError(type, reduction, rule, few);
-  double relative = constants.rounding + work * std::max(noise.condition, 1.0);
+  // By what is rounded once, at the end.
+  const double rounded = std::max(constants.rounding, noise.in_double ? ConstantsFor(output_type).epsilon : 0);
+  double relative = rounded + work * std::max(noise.condition, 1.0);
   double worst = std::max(kTailFactor * relative, work * noise.condition_max), outliers = 0;
   if (noise.known) {
     relative = std::max(relative, kNoiseFactor * noise.rms);
@@ -246,7 +253,7 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   limits.jump = limits.undecided = std::numeric_limits<double>::infinity();
   const double reduced = ReducedRounding(rule, noise.condition);
   limits.roundings = std::max(work, reduced) / kNudge;
-  limits.slack = constants.element_slack;
+  limits.slack = std::max(constants.element_slack, noise.in_double ? 4 * rounded : 0);
   if (rule.reduced > 0) {
     relative = std::max(relative, reduced * std::max(noise.condition, 1.0));
     worst = std::max({worst, kTailFactor * relative, reduced * noise.condition_max});
@@ -255,23 +262,23 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   if (rule.cap > 0) relative = std::min(relative, rule.cap);
   limits.rms = relative * output_rms;
   limits.element = worst * output_rms;
-  limits.block = rule.reduced > 0 ? 0 : kBlockFactor * (constants.rounding + work);
+  limits.block = rule.reduced > 0 ? 0 : kBlockFactor * (rounded + work);
   // On values that the problem does not give one element may be all of its block, and carry the rounding of a constant
   // that no nudge of the inputs shows (a rotation's angle).
   if (rule.any_order && limits.block > 0) limits.block = std::max(limits.block, kNoiseFactor * relative);
   limits.block_floor = smaller ? limits.rms : limits.rms / 16;
-  limits.tiny = TinyOf(type);
+  limits.tiny = TinyOf(noise.in_double ? output_type : type);
   // On values that the problem does not give small results come of large numbers that nearly cancel (a sigmoid by a
   // hyperbolic tangent): what the work's own rounding makes of the largest says nothing of the smallest.
   limits.outlier_floor = rule.any_order ? work * std::max(output_rms, rule.unit) : 0;
   limits.relative_bound = rule.reduced > 0 ? kReducedBound : kRelativeBound;
-  limits.jumps = noise.unstable > 0 ? JumpsAllowed(type, reduction, noise.unstable, rule) : 0;
+  limits.jumps = noise.unstable > 0 ? JumpsAllowed(type, reduction, noise.unstable, noise, rule) : 0;
   // Elements near zero are off relative to themselves in honest results too: where values are spread about zero with a
   // density of about 1 per rms, a share of (error / bound) is. Twice the tail is allowed on top of 1 %. Where a few
   // elements are far larger than all others, and so are their errors, that is no measure for these: no more are than
   // what a well-conditioned result has, and some more than their own responses say.
   const double spread = 2 * worst / limits.relative_bound,
-               plain = 2 * kTailFactor * std::max(constants.rounding + work, rule.reduced) *
+               plain = 2 * kTailFactor * std::max(rounded + work, rule.reduced) *
                        (smaller ? rule.unit / output_rms : 1) / limits.relative_bound;
   limits.outliers =
       std::min(1.0, outliers + limits.jumps + 0.01 + std::min(spread, plain + kMoreUncertain * uncertain));
@@ -360,7 +367,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   if (!nudged || response.squares == 0) limits.block = 0;
   result->undecided = rule.mode == RuleMode::kScaled && limits.jumps > kMostJumps;
   const double shown = static_cast<double>(response.jumps) / finite;
-  if (result->undecided && finite >= kTelling && JumpsAllowed(input.type, input.reduction, shown, rule) > kMostJumps) {
+  if (result->undecided && finite >= kTelling &&
+      JumpsAllowed(input.type, input.reduction, shown, input.noise, rule) > kMostJumps) {
     // Not of what the nudge itself does not show, as where few elements jump seldom.
     const double moved = std::sqrt((response.squares + response.jump_squares) / finite);
     limits.undecided = kNoiseFactor * std::max(limits.roundings * moved, std::sqrt(magnitude.noise_squares / finite));

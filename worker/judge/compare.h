@@ -109,6 +109,8 @@ struct ReferenceNoise {
   double ties = 0;      // of exact types: share of elements that are chosen among equal keys (TieShare)
   // Of float64: what it holds was computed in float32, and is judged as such.
   bool single = false;
+  // Of a shorter type, or an exact one: it was computed in float64, and is judged as that which is rounded at its end.
+  bool in_double = false;
 };
 
 // The share of elements that are chosen among equal keys (indices, mostly): a nudge, however small, turns them over,

@@ -209,6 +209,31 @@ at::Tensor Framed(const at::Tensor& value, const at::Tensor& factors) {
   return value * factors.unsqueeze(-1) * factors.unsqueeze(-2);
 }
 
+// What stands twice in each row of `like`, as halves or as neighbours, does so in what is made of it: tables of a
+// rotation, of which programs read the one or the other.
+at::Tensor Repeated(const at::Tensor& like, const at::Tensor& made) {
+  if (like.dim() == 0 || like.size(-1) < 4 || like.size(-1) % 2 != 0) return made;
+  const std::int64_t half = like.size(-1) / 2;
+  std::vector<std::int64_t> halves = like.sizes().vec(), pairs = halves;
+  halves.back() = pairs.back() = 2;
+  halves.push_back(half);
+  pairs.insert(pairs.end() - 1, half);
+  const auto twice = [](const at::Tensor& of, const std::vector<std::int64_t>& sizes, std::int64_t dim) {
+    const at::Tensor parted = of.reshape(sizes);
+    return True(parted.select(dim, 0).eq(parted.select(dim, 1)).all());
+  };
+  const at::Tensor few = FewOf(like, like.dim() - 1);
+  const auto of_few = [&few](std::vector<std::int64_t> sizes) {
+    std::copy(few.sizes().begin(), few.sizes().end() - 1, sizes.begin());
+    return sizes;
+  };
+  for (const auto& [sizes, dim] : {std::pair(halves, std::int64_t{-2}), std::pair(pairs, std::int64_t{-1})}) {
+    if (!twice(few, of_few(sizes), dim) || !twice(like, sizes, dim)) continue;
+    return made.reshape(sizes).narrow(dim, 0, 1).expand(sizes).reshape(like.sizes());
+  }
+  return made;
+}
+
 // Elements that stay in a sparse input: a few everywhere, more at the end of the rows, and the last of all, for what is
 // left out is most often at the end.
 at::Tensor Kept(const at::Tensor& value, double reduction, const at::Generator& generator) {
@@ -500,7 +525,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
         zeros.sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) {
       made = at::where(zeros, value, made);
     }
-    made = Mirrored(value, made).to(type);
+    made = Repeated(value, Mirrored(value, made)).to(type);
     if (!True(at::isfinite(made).all())) {
       result.skipped = "the inputs' type cannot hold such values";
       return result;

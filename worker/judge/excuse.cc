@@ -80,10 +80,12 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
     }
     if (!Fractions(reference)) return compared;
   }
+  // What follows knows what rounding in float32 does.
+  if (problem_.KnowsDouble()) return compared;
   at::Tensor inside;
   compared = OfInnerRounding(of, tensors, std::move(compared), rule, &inside);
   if (problem_.ExactnessOf(of.output) == Exactness::kRounded) {
-    const auto rounding = [&] { return FindInside(of, tensors, &inside) ? inside : at::Tensor(); };
+    const auto rounding = [&] { return FindInside(of, tensors, rule, &inside) ? inside : at::Tensor(); };
     compared = EachFigure(tensors, std::move(compared), rule, rounding);
     compared = BesideFills(tensors, problem_.continuous, std::move(compared), rule, rounding);
   }
@@ -110,7 +112,7 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
     if (!closed.defined() || closed.equal(tensors.high.to(at::kDouble))) return compared;
     // Of a row that is masked as a whole, or of what was no mask, nothing is known.
     if (!FiniteThere({tensors.high}, Finite({closed}))) return compared;
-    std::vector<Leaf> moved = Nudge(of.leaves, kNudge, &secret_, problem_.still.value_or(std::vector<bool>()));
+    std::vector<Leaf> moved = Nudge(of.leaves, kNudge, &secret_, problem_.Still());
     for (std::size_t i = 0; i < moved.size(); ++i) {  // masks stay
       if (IsWhole(of.leaves[i])) moved[i] = of.leaves[i];
     }
@@ -129,7 +131,7 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
   }
 }
 
-bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside) {
+bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, const Rule& rule, at::Tensor* inside) {
   constexpr double kMostSecondsEach = kMostSeconds / kLooking / kLeastRunsInside;
   if (inside->defined()) return true;
   if (problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
@@ -137,8 +139,8 @@ bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, at::T
     Turns turns(kMostSeconds);
     const Choosing choosing(expecting_.chosen());
     const Selected selected(reference_, of.shape_set);
-    *inside = RoundingInside(reference_, of.leaves, of.output, tensors.high, tensors.reduction, &secret_, &turns,
-                             kLooking * problem_.double_seconds);
+    *inside = RoundingInside(reference_, of.leaves, of.output, tensors.high, tensors.reduction, rule.any_order,
+                             &secret_, &turns, kLooking * problem_.double_seconds);
   } catch (const std::exception&) {  // no memory to look
   }
   return inside->defined();
@@ -150,7 +152,7 @@ Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& ten
   constexpr std::int64_t kMost = 1 << 16;
   if (compared.ok || compared.undecided || rule.mode != RuleMode::kScaled || !tensors.high.defined() ||
       reference.scalar_type() != at::kFloat || reference.numel() > kMost ||
-      problem_.ExactnessOf(of.output) == Exactness::kExact || !FindInside(of, tensors, inside)) {
+      problem_.ExactnessOf(of.output) == Exactness::kExact || !FindInside(of, tensors, rule, inside)) {
     return compared;
   }
   const at::Tensor known = at::isfinite(*inside);
@@ -355,7 +357,8 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
     };
     // (What passed, and was only counted, is not asked for so much; and where rounding takes as many elsewhere, nothing
     // would be excused.)
-    if (passed || static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
+    if (passed || problem_.KnowsDouble() ||
+        static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
         (fractions && !tensors.high.defined()) || !expecting_.has_high() ||
         problem_.ExactnessOf(of.output) != Exactness::kRounded || problem_.double_seconds > kMostSecondsEach ||
         (compared.mismatched > kFew && !HasWholeNumbers(of.leaves) && compared.mismatched - infinite() > kFew)) {

@@ -51,7 +51,7 @@ class Excuses {
   // On values that the problem does not give, against what the program gives where its masks mask all the same.
   Comparison OfClosedMasks(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule);
   // Fills in RoundingInside, unless it is known; whether it is.
-  bool FindInside(const Source& of, const ComparedTensors& tensors, at::Tensor* inside);
+  bool FindInside(const Source& of, const ComparedTensors& tensors, const Rule& rule, at::Tensor* inside);
   // Of an exact type, a few elements that rounding may have otherwise as far as their number goes: condemns those that
   // no nudge, far larger than the work's rounding, brings where the candidate has them. A number alone would be leave
   // to leave out as many, wherever most of the work is.

@@ -26,7 +26,11 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   const Expected::Turned turned = i < expected.turned.size() ? expected.turned[i] : Expected::Turned();
   ComparedTensors compared{
       got, expected.plain[i], {}, {}, std::max(problem.ReductionOf(i), expected.crowded), {}, {}, 0, {}, 0};
-  const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem.ExactnessOf(i);
+  compared.noise.in_double = problem.in_double;
+  // (Nothing that decides a flag or a place in float64 is as near as nudges are far.)
+  const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded
+                              : problem.in_double          ? Exactness::kExact
+                                                           : problem.ExactnessOf(i);
   if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
   compared.high = At(expected.high, i);
   compared.turned = turned.elements;
@@ -40,6 +44,7 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   compared.nudged = At(expected.nudged, i);
   compared.wide = At(expected.wide, i);
   compared.noise = noise;
+  compared.noise.in_double = problem.in_double;
   compared.jumps = problem.ExactnessOf(i) == Exactness::kExact ? 0 : jumps;
   return compared;
 }
@@ -97,7 +102,7 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
 }
 
 std::vector<Leaf> Expecting::Moved(const std::vector<Leaf>& leaves, double size) {
-  return Nudge(leaves, size, &secret_, problem_.still.value_or(std::vector<bool>()));
+  return Nudge(leaves, size, &secret_, problem_.Still());
 }
 
 // What moves an output as far however little it moves is no rounding error: t == 1 of whole numbers is true or not.

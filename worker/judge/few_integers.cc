@@ -95,7 +95,9 @@ Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::func
     changed = true;
     if (indices[i].adds) *crowded = std::max(*crowded, static_cast<double>(value.numel()));
   }
-  if (!changed) return {.how = "", .skipped = kTried};
+  if (!changed) {
+    return {.how = "", .skipped = "indices and labels are not known to be as chance would have it, and stay as drawn"};
+  }
   return {.how = "indices and labels of few of their own values, and of those that the program names", .skipped = ""};
 }
 

@@ -16,7 +16,7 @@ namespace grove::judge {
 
 // Forms of RARE behind those of rare_values.h, two for each such input: what it has instead, and less of that, where
 // the reference does not bear the first.
-inline constexpr int kFixed = kRareForms, kMostFixed = 6, kFixedForms = 2 * kMostFixed;
+inline constexpr int kFixed = kRareForms, kMostFixed = 12, kFixedForms = 2 * kMostFixed;
 inline constexpr bool IsFixed(int form) { return form >= kFixed && form < kFixed + kFixedForms; }
 inline constexpr bool LessFixed(int form) { return IsFixed(form) && (form - kFixed) % 2 == 1; }
 inline constexpr std::size_t WhichFixed(int form) { return static_cast<std::size_t>(form - kFixed) / 2; }

@@ -30,6 +30,7 @@
 #include "worker/judge/evaluation.h"
 #include "worker/judge/factors.h"
 #include "worker/judge/fixed_inputs.h"
+#include "worker/judge/in_double.h"
 #include "worker/judge/indices.h"
 #include "worker/judge/memory_watch.h"
 #include "worker/judge/problem_check.h"
@@ -440,6 +441,10 @@ class Judge {
       }
       if (!trace.left) {
         problem_.indices = IndicesOf(trace.graph, description["inputs"], description["parameters"]);
+        if (!trace.partial) {
+          problem_.in_double = InDouble(trace.graph, description["inputs"], description["parameters"]);
+          problem_.in_double_first = DoubleInputs(trace.graph, description["inputs"], description["parameters"]);
+        }
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
       if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound

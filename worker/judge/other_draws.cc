@@ -189,9 +189,10 @@ std::string OtherDraws::Idle(Distribution distribution) const {
   if (distribution == Distribution::kIntegers)
     return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold, and none "
            "that is nothing but indices or labels";
-  return given_finite_ ? "the program names no epsilon, no bound and no place for NaN, and no input is a mask or alike "
-                         "in all elements, in every draw"
-                       : "the reference gives NaN or infinity on the problem's own values";
+  return given_finite_
+             ? "the program names no bound and no place for NaN, it has a cosine or cannot be read, and no input is "
+               "a mask or alike in all elements, in every draw"
+             : "the reference gives NaN or infinity on the problem's own values";
 }
 
 void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn) {

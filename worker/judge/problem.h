@@ -1,6 +1,7 @@
 // What the judge knows of its problem after `load`.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,9 +25,11 @@ struct LoadedProblem {
   double reduction = 1;            // longest reduction in the graph
   std::vector<double> reductions;  // of those that lead to each output; empty where that is not known
   double ReductionOf(std::size_t output) const { return output < reductions.size() ? reductions[output] : reduction; }
-  bool continuous = false;           // no thresholds, indices or poles in its graph, as far as that is known
-  bool chooses = false;              // results are put in order, or chosen among others, by an operation of its graph
-  std::vector<Exactness> exactness;  // of each output; empty where there is no graph
+  bool continuous = false;            // no thresholds, indices or poles in its graph, as far as that is known
+  bool chooses = false;               // results are put in order, or chosen among others, by an operation of its graph
+  bool in_double = false;             // it works in float64 throughout (in_double.h)
+  std::vector<bool> in_double_first;  // of each input: DoubleInputs
+  std::vector<Exactness> exactness;   // of each output; empty where there is no graph
   Exactness ExactnessOf(std::size_t output) const {
     return output < exactness.size() ? exactness[output] : Exactness::kRounded;
   }
@@ -38,6 +41,16 @@ struct LoadedProblem {
   // Of each input: whole numbers that are compared with whole numbers (t == 1), which no rounding moves. Nothing where
   // that was not asked yet.
   std::optional<std::vector<bool>> still;
+  // Of each input: whether it stays as it is where others are nudged. May be shorter.
+  std::vector<bool> Still() const {
+    std::vector<bool> stays = still.value_or(std::vector<bool>());
+    if (stays.size() < in_double_first.size()) stays.resize(in_double_first.size(), false);
+    for (std::size_t i = 0; i < in_double_first.size(); ++i) stays[i] = stays[i] || in_double_first[i];
+    return stays;
+  }
+  bool KnowsDouble() const {  // what rounding in float32 would do says nothing of it, or of a part of it
+    return in_double || std::find(in_double_first.begin(), in_double_first.end(), true) != in_double_first.end();
+  }
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   std::vector<Indices> indices;  // of each input; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).

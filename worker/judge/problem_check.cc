@@ -173,8 +173,7 @@ class Checker {
     if (high && problem_.double_seconds >= 0) {
       try {
         run.high = Call(run.leaves, Mode::kDouble);
-        run.nudged =
-            Call(Nudge(run.leaves, kNudge, &secret_, problem_.still.value_or(std::vector<bool>())), Mode::kDouble);
+        run.nudged = Call(Nudge(run.leaves, kNudge, &secret_, problem_.Still()), Mode::kDouble);
       } catch (const std::exception&) {
         run.high.clear();
         run.nudged.clear();

@@ -31,17 +31,9 @@ const WordList& Bounds() {
       "minimum threshold ");
   return *words;
 }
-const WordList& Normalises() {
-  static const auto* words = new WordList("batch_norm group_norm instance_norm layer_norm rms_norm ");
-  return *words;
-}
 // Have an epsilon that their formula, as it is written down everywhere, has not: honest programs leave it out.
 const WordList& Cosines() {
   static const auto* words = new WordList("cosine_embedding_loss cosine_similarity ");
-  return *words;
-}
-const WordList& Tiny() {
-  static const auto* words = new WordList("add clamp clamp_min clip fmax maximum ");
   return *words;
 }
 const WordList& Floors() {
@@ -71,8 +63,8 @@ const WordList& Poles() {
   return *words;
 }
 
-// The largest constant that is taken for an epsilon.
-constexpr double kEpsilon = 1e-3;
+constexpr double kEpsilon = 1e-3;  // smaller floors are those of norms
+constexpr double kLetsNothing = -64;
 
 bool Floating(const json& type) {
   const std::string dtype = type.is_object() ? type.value("dtype", std::string()) : std::string();
@@ -103,7 +95,7 @@ class Reader {
         numbers.push_back(*number);
       }
     }
-    Guards(name, operands, numbers);
+    Asks(name, operands);
     std::set<std::size_t> made_of;
     for (const json& operand : operands) {
       const auto known = made_of_.find(operand.get<std::string>());
@@ -145,7 +137,6 @@ class Reader {
   }
 
   RareValues Result() {
-    rare_.guarded = (rare_.guarded || (selects_ && divides_)) && !cosines_;
     if (selects_ && divides_) {  // 1 / n where n > 0
       for (std::size_t input : asked_for_zero_) rare_.empties[input] = true;
     }
@@ -157,11 +148,12 @@ class Reader {
   }
 
  private:
-  void Guards(const std::string& name, const json& operands, const std::vector<double>& numbers) {
-    const bool tiny = Tiny().Has(name) && std::any_of(numbers.begin(), numbers.end(),
-                                                      [](double number) { return number > 0 && number <= kEpsilon; });
-    rare_.guarded = rare_.guarded || tiny || Normalises().Has(name) || name == "nan_to_num";
-    cosines_ = cosines_ || Cosines().Has(name);
+  void Asks(const std::string& name, const json& operands) {
+    rare_.cosines = rare_.cosines || Cosines().Has(name);
+    for (const json& operand : operands) {
+      const auto number = Number(operand.get<std::string>());
+      rare_.fills = rare_.fills || (number && std::isfinite(*number) && *number <= kLetsNothing);
+    }
     selects_ = selects_ || Selects().Has(name);
     const auto number = Number(operands, 1);
     divides_ = divides_ || (Poles().Has(name) && !number) || (name == "pow" && number && *number < 0);
@@ -172,7 +164,6 @@ class Reader {
     return Compares().Has(name) && Number(operands, 1) == 0.0 && counts_.count(operands[0].get<std::string>()) != 0;
   }
 
-  // (Smaller floors are those of norms.)
   static bool Empties(const std::string& name, const json& operands) {
     if (Numbers().Has(name)) return true;
     if (name == "eq" && operands.size() > 1 && operands[1] == "\"Infinity\"") return true;
@@ -181,7 +172,7 @@ class Reader {
   }
 
   RareValues rare_;
-  bool selects_ = false, divides_ = false, cosines_ = false;
+  bool selects_ = false, divides_ = false;
   std::set<std::string> counts_;                          // values that are such
   std::set<std::size_t> asked_for_zero_;                  // inputs that have a part in what is compared with zero
   std::map<std::string, std::set<std::size_t>> holds_;    // of values: the inputs whose elements they hold as they are
@@ -208,6 +199,7 @@ RareValues RareValuesOf(const json& graph, const json& inputs) {
     reader.Read(operation);
   }
   RareValues rare = reader.Result();
+  rare.read = !graph.empty();
   // Values change behind their names. (Of an empty mask that was not meant nothing is asked but numbers.)
   if (in_place) rare.inputs.clear();
   return rare;

@@ -1,5 +1,5 @@
-// What a graph says of values that are rare: the bounds that it names for elements of its inputs, a guard against a
-// division by zero, a place for NaN. Pure: JSON in, no torch.
+// What a graph says of values that are rare: the bounds that it names for elements of its inputs, a place for NaN, what
+// it does where a mask lets nothing through. Pure: JSON in, no torch.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,12 @@ struct RareValues {
     bool infinity = false;       // the same of infinities
   };
   std::vector<OfInput> inputs;  // by the input's number; empty where nothing is known
-  // An epsilon, or a choice beside a quotient: something keeps what is divided by, or its logarithm, from being zero.
-  // Not where an operation is a cosine, whose epsilon honest programs leave out.
-  bool guarded = false;
+  bool read = false;            // there is a graph
+  // An operation is a cosine, whose epsilon honest programs leave out.
+  bool cosines = false;
+  // A number of -64 or less is named, as it is put in the place of what a mask hides: of a row that is hidden as a
+  // whole something is left then, which honest programs leave out.
+  bool fills = false;
   // Of each input, whether a value that is made of it and is NaN or infinite is looked for or replaced, or one is kept
   // from being less than a number up to 1, as the count of what a mask lets through is, or is asked whether it is zero
   // beside a quotient and a choice: where the mask lets nothing through there is a result. (Where an operation works in

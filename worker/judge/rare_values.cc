@@ -98,9 +98,9 @@ std::optional<at::Tensor> NotNumbers(const at::Tensor& value, const RareValues::
 }  // namespace
 
 bool Says(const RareValues& rare, int form) {
-  return form == kZeroRows       ? rare.guarded
+  return form == kZeroRows       ? rare.read && !rare.cosines
          : form == kBeyondBounds ? rare.Bounded()
-         : form == kEmptyMasks   ? rare.Emptied()
+         : form == kEmptyMasks   ? rare.read && (rare.Emptied() || !rare.fills)
                                  : rare.TreatsNan();
 }
 
@@ -111,8 +111,8 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   for (std::size_t i = 0; i < given.size(); ++i) {
     const at::Tensor& value = given[i].tensor;
     if (form == kEmptyMasks) {
-      const bool asked = i < rare.empties.size() && rare.empties[i] && !given[i].scalar;
-      std::optional<at::Tensor> made = asked ? EmptyRows(value, random) : std::nullopt;
+      const bool asked = !rare.fills || (i < rare.empties.size() && rare.empties[i]);
+      std::optional<at::Tensor> made = asked && !given[i].scalar ? EmptyRows(value, random) : std::nullopt;
       if (!made) continue;
       if (const auto earlier = EarlierEqual(given, i)) made = (*leaves)[*earlier].tensor;
       (*leaves)[i].tensor = WithStrides(*made, value.strides());

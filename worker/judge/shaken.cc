@@ -43,17 +43,23 @@ constexpr char kSums[] =
     "_convolution addbmm addmm addmv adaptive_avg_pool1d adaptive_avg_pool2d avg_pool1d avg_pool2d avg_pool3d baddbmm "
     "bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution cumsum dot einsum inner "
     "linear matmul mean mm mv outer sum tensordot ";
+// Over a sum of exponentials along a dimension: what the sum is off by is in all of them alike, as a part of them or of
+// what their logarithm is taken of.
+constexpr char kShares[] = "_softmax softmax ";
+constexpr char kLogarithms[] = "_log_softmax log_softmax logsumexp special_log_softmax special_logsumexp ";
 // Make or hand on values, and do no arithmetic.
 constexpr char kGives[] =
     "_to_copy arange clone contiguous copy detach double empty empty_like empty_strided eye float floor_divide item "
     "lift_fresh "
     "new_empty new_tensor ones rand resolve_conj resolve_neg scalar_tensor tensor to type_as zeros ";
 
-enum class Arithmetic { kNone, kElementwise, kSum, kOther };
+enum class Arithmetic { kNone, kElementwise, kSum, kShares, kLogarithms, kOther };
 
 Arithmetic ArithmeticOf(std::string name, bool* in_place) {
   static const auto* elementwise = new std::set<std::string>(Words(kElementwise));
   static const auto* sums = new std::set<std::string>(Words(kSums));
+  static const auto* shares = new std::set<std::string>(Words(kShares));
+  static const auto* logarithms = new std::set<std::string>(Words(kLogarithms));
   static const auto* gives = new std::set<std::string>(Words(kGives));
   constexpr char kTorch[] = "aten::";
   if (name.rfind(kTorch, 0) != 0) return Arithmetic::kNone;
@@ -62,6 +68,8 @@ Arithmetic ArithmeticOf(std::string name, bool* in_place) {
   if (*in_place && name.size() > 1) name.pop_back();
   if (gives->count(name) != 0 || Selects(name)) return Arithmetic::kNone;
   if (elementwise->count(name) != 0) return Arithmetic::kElementwise;
+  if (shares->count(name) != 0) return Arithmetic::kShares;
+  if (logarithms->count(name) != 0) return Arithmetic::kLogarithms;
   return sums->count(name) != 0 ? Arithmetic::kSum : Arithmetic::kOther;
 }
 
@@ -75,8 +83,9 @@ at::Tensor Inexact(const at::Tensor& values) { return values.to(at::kFloat).to(a
 struct Shaking {
   at::Generator generator;
   double sign = 1;
-  double spacings = 2;     // of float32, that an operation may be off by
-  double accumulator = 0;  // relative, that a sum may be off by besides
+  double spacings = 2;      // of float32, that an operation may be off by
+  double accumulator = 0;   // relative, that a sum may be off by besides
+  double exponentials = 0;  // the same of sums of exponentials
   int operations = 0;
   int depth = 0;                 // operations that the present one is a part of
   bool busy = false;             // what is run is no part of the program
@@ -182,6 +191,16 @@ at::Tensor Sizes(const Watched& watched, const at::Tensor& result) {
   }
 }
 
+// What each row's sum of exponentials is off by, relative, in the shape of the result or one that it is repeated from.
+at::Tensor OfRows(const Watched& watched, const at::Tensor& result) {
+  std::vector<std::int64_t> sizes = result.sizes().vec();
+  if (watched.inputs.size() > 1 && watched.inputs[0].isTensor() && watched.inputs[1].isInt() &&
+      watched.inputs[0].toTensor().sizes() == result.sizes() && !sizes.empty()) {
+    sizes[static_cast<std::size_t>(at::maybe_wrap_dim(watched.inputs[1].toInt(), result.dim()))] = 1;
+  }
+  return (at::rand(sizes, shaking->generator, result.options()) * 2 - 1) * shaking->exponentials;
+}
+
 void Shake(const Watched& watched, const at::Tensor& result) {
   at::Tensor moves;
   const bool sum = watched.arithmetic == Arithmetic::kSum;
@@ -197,8 +216,10 @@ void Shake(const Watched& watched, const at::Tensor& result) {
     size = Sizes(watched, result) * off + result.abs() * shaking->accumulator;
   }
   if (moves.defined()) size = size.masked_fill(moves.logical_not(), 0);
-  const at::Tensor moved =
-      result + (at::rand(result.sizes(), shaking->generator, result.options()) * 2 - 1) * size * shaking->sign;
+  at::Tensor moves_by = (at::rand(result.sizes(), shaking->generator, result.options()) * 2 - 1) * size;
+  if (watched.arithmetic == Arithmetic::kLogarithms) moves_by = moves_by + OfRows(watched, result);
+  if (watched.arithmetic == Arithmetic::kShares) moves_by = moves_by + OfRows(watched, result) * result;
+  const at::Tensor moved = result + moves_by * shaking->sign;
   result.copy_(at::where(at::isfinite(moved), moved, result));
 }
 
@@ -292,7 +313,7 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
     if (run % 2 == 0) seed = random->Next() >> 1;
     how.generator = MakeGenerator(got.device(), seed);
     how.sign = run % 2 == 0 ? 1 : -1;
-    how.accumulator = kSpacing / 3 * std::sqrt(reduction);
+    how.accumulator = how.exponentials = kSpacing / 3 * std::sqrt(reduction);
     std::vector<Leaf> nudged = Nudge(leaves, kNudge, random);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       if (IsWhole(leaves[i])) nudged[i] = leaves[i];
@@ -310,7 +331,8 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
 }
 
 at::Tensor RoundingInside(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
-                          const at::Tensor& high, double reduction, Random* random, Turns* turns, double each) {
+                          const at::Tensor& high, double reduction, bool any_order, Random* random, Turns* turns,
+                          double each) {
   constexpr int kRuns = 8;
   if (high.numel() > kMostElements || high.numel() == 0 || high.is_complex()) return {};
   const at::Tensor still = high.to(at::kDouble);
@@ -320,6 +342,8 @@ at::Tensor RoundingInside(Reference& reference, const std::vector<Leaf>& leaves,
   // makes.
   const double root = std::sqrt(std::max(reduction, 1.0));
   how.accumulator = std::min(kSpacing / 3 * root, kLeftOut / (kNoiseFactor * FewElements(1)) / root);
+  // Where most of the terms are equal, one accumulator errs to the same side with each of them.
+  how.exponentials = any_order ? kSpacing * std::min(reduction, kMaxStraight) / 8 : how.accumulator;
   std::vector<at::Tensor> errors;
   while (errors.size() < kRuns && turns->Take(each)) {
     how.generator = MakeGenerator(high.device(), random->Next() >> 1);

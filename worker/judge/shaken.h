@@ -31,9 +31,10 @@ inline constexpr std::size_t kLeastRunsInside = 4;  // of RoundingInside; with f
 
 // By how much rounding of float32 in each operation moves each element of output `output` on these values (the third
 // largest of eight evaluations, or the like of fewer): what no nudge of the inputs shows where these are zeros, or
-// cancel before anything is rounded. Undefined where that is not known. `high`: its values in float64. `turns`, `each`,
-// `reduction`: as above.
+// cancel before anything is rounded. Undefined where that is not known. `high`: its values in float64; `any_order`: as
+// of a Rule. `turns`, `each`, `reduction`: as above.
 at::Tensor RoundingInside(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
-                          const at::Tensor& high, double reduction, Random* random, Turns* turns, double each);
+                          const at::Tensor& high, double reduction, bool any_order, Random* random, Turns* turns,
+                          double each);
 
 }  // namespace grove::judge

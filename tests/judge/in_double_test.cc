@@ -1,0 +1,60 @@
+#include "worker/judge/in_double.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace grove::judge {
+namespace {
+
+using nlohmann::json;
+
+json Type(const std::string& dtype) { return {{"dtype", dtype}, {"shape", {8}}}; }
+
+json Operation(const std::string& kind, const std::vector<std::string>& inputs, const std::string& output,
+               const std::string& dtype) {
+  return {{"kind", "aten::" + kind},
+          {"inputs", inputs},
+          {"outputs", json::array({output})},
+          {"output_types", json::array({Type(dtype)})}};
+}
+
+// in0 is of float64, in1 of int64.
+bool Of(const json& graph, const std::string& parameter = "float64") {
+  return InDouble(graph, json::array({Type("float64"), Type("int64")}), json::array({Type(parameter)}));
+}
+
+TEST_CASE("What is converted at the end was computed in float64", "[in_double]") {
+  const json difference = Operation("sub", {"in0", "p0", "1"}, "v0", "float64");
+  const json end = Operation("_to_copy", {"v0"}, "v1", "float32");
+  CHECK(Of(json::array({difference})));
+  CHECK(Of(json::array({difference, end})));
+  CHECK(Of(json::array({difference, end, Operation("view", {"v1"}, "v2", "float32")})));
+  CHECK(Of(json::array({difference, Operation("lt", {"v0", "0"}, "v1", "bool")})));
+  CHECK_FALSE(Of(json::array({difference, end, Operation("mul", {"v1", "v1"}, "v2", "float32")})));
+  CHECK_FALSE(Of(json::array(
+      {difference, end, Operation("view", {"v1"}, "v2", "float32"), Operation("sum", {"v2"}, "v3", "float32")})));
+  CHECK_FALSE(Of(json::array({difference, end}), "float32"));
+  CHECK_FALSE(Of(json::array({Operation("arange", {"8"}, "v0", "float32")})));
+  CHECK_FALSE(Of(json::array()));
+  CHECK_FALSE(InDouble(json::array({Operation("add", {"in0", "in0", "1"}, "v0", "int64")}),
+                       json::array({Type("int64")}), json::array()));
+}
+
+TEST_CASE("Inputs of which something is computed in float64 are known, whatever comes later", "[in_double]") {
+  const auto of = [](const json& graph) {
+    return DoubleInputs(graph, json::array({Type("float64"), Type("float64"), Type("float32")}), json::array());
+  };
+  const json difference = Operation("sub", {"in0", "in0", "1"}, "v0", "float64");
+  const json end = Operation("_to_copy", {"v0"}, "v1", "float32");
+  const json work = Operation("mul", {"v1", "in2"}, "v2", "float32");
+  CHECK(of(json::array({difference, end, work})) == std::vector<bool>{true, false, false});
+  const json view = Operation("view", {"in1"}, "v3", "float64");
+  CHECK(of(json::array({view, Operation("exp", {"v3"}, "v0", "float64"), end, work})) ==
+        std::vector<bool>{false, true, false});
+  const json first = Operation("_to_copy", {"in0"}, "v1", "float32");
+  CHECK(of(json::array({first, work})) == std::vector<bool>{false, false, false});
+}
+
+}  // namespace
+}  // namespace grove::judge
