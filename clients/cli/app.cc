@@ -148,7 +148,7 @@ void AddEvaluationFlags(CLI::App* app, EvaluationFlags* flags) {
   app->add_option(
          "--precision", flags->precision,
          "same (default): no less than the reference's; reduced[,TOL]: any whose rms error is at most TOL of the "
-         "output's (default 1e-2), and up to 1/16 where the output follows errors of the inputs many-fold")
+         "output's (default 1e-2), and up to 1/8 where the output follows errors of the inputs many-fold")
       ->type_name("POLICY");
   app->add_option("--work", flags->work,
                   "Whose code may do the work, decided from what ran: anything (default), libraries (own kernels and "

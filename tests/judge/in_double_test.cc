@@ -54,6 +54,10 @@ TEST_CASE("Inputs of which something is computed in float64 are known, whatever 
         std::vector<bool>{false, true, false});
   const json first = Operation("_to_copy", {"in0"}, "v1", "float32");
   CHECK(of(json::array({first, work})) == std::vector<bool>{false, false, false});
+  const json like = Operation("zeros_like", {"in0"}, "v4", "float64");
+  CHECK(of(json::array({like, first, work})) == std::vector<bool>{false, false, false});
+  CHECK(of(json::array({difference, end, work, Operation("floor", {"v2"}, "v5", "float32")})).empty());
+  CHECK(of(json::array({difference, end, work, Operation("gt", {"v2", "0"}, "v5", "bool")})).empty());
 }
 
 }  // namespace

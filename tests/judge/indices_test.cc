@@ -47,6 +47,16 @@ TEST_CASE("What is looked up, counted as a class or compared with numbers is a l
   CHECK(Of(json::array({Rows("p0")})).at(2).use == Use::kOther);
 }
 
+TEST_CASE("What says where something is read, and is compared with a number, is a name", "[indices]") {
+  const json names =
+      json::array({List({"in1"}), Operation("index", {"p1", "v7"}), Operation("ne", {"in1", "0"}, "v1")});
+  CHECK(First(names).use == Use::kNames);
+  CHECK(First(names).compared == std::vector<double>{0});
+  const json added =
+      json::array({Operation("index_add", {"p0", "0", "in1", "in0", "1"}), Operation("ne", {"in1", "0"})});
+  CHECK(First(added).use == Use::kPlaces);
+}
+
 TEST_CASE("What says where something is read or added to is a place", "[indices]") {
   const Indices read = First(json::array({Operation("index_select", {"p0", "0", "in1"})}));
   CHECK(read.use == Use::kPlaces);

@@ -96,6 +96,12 @@ TEST_CASE("A cosine, and what is put in the place of what a mask hides, are know
   CHECK(Of(json::array({Operation("mul", {"in0", "-10000.0"})})).fills);
   CHECK_FALSE(Of(json::array({Operation("masked_fill", {"in0", "in1", "\"-Infinity\""})})).fills);
   CHECK_FALSE(Of(json::array({Operation("mul", {"in0", "-1"})})).fills);
+  CHECK(Of(json::array({Operation("mul", {"in0", "1000000000.0"})})).fills);
+  CHECK(Of(json::array({Operation("where", {"in1", "in0", "p0"})})).fills);
+  CHECK(Of(json::array({Operation("where", {"in1", "in0", R"({"tensor":"float32[]"})"})})).fills);
+  CHECK_FALSE(Of(json::array({Operation("mul", {"in0", "p0"})})).fills);
+  CHECK_FALSE(Of(json::array({Operation("narrow", {"in0", "0", "64", "128"})})).fills);
+  CHECK(Of(json::array({Operation("scaled_dot_product_attention", {"in0", "in0", "in0", "in1"})})).fills);
 }
 
 }  // namespace

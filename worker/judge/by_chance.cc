@@ -107,13 +107,15 @@ bool Constant(const at::Tensor& draws, const at::Tensor& shuffled) {
 
 // Whether values come twice along each dimension as often as chance would have it, among as many as there are: those
 // that are each there once, but for a few, come less often. Where all of them are there, chance would leave out some.
-bool Distinct(const at::Tensor& draws) {
+// `if_seen`: not where they would come twice too seldom to say so.
+bool Distinct(const at::Tensor& draws, bool if_seen) {
   const double least = draws.min().item<double>(), values = draws.max().item<double>() - least + 1;
   const auto chance = [values](double size) { return size + values * std::expm1(size * std::log1p(-1 / values)); };
   for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
     const double size = static_cast<double>(draws.size(dim)), rows = static_cast<double>(draws.numel()) / size;
     if (size < 2) continue;
     const double expected = rows * chance(size);
+    if (expected < kMany && if_seen) continue;
     if (expected < kMany || Repeats(draws, dim) < expected / 2) return true;
   }
   const at::Tensor flat = draws.reshape({draws.size(0), -1});
@@ -205,7 +207,7 @@ std::vector<at::Tensor> Draws::Beside(std::size_t input) const {
   return beside;
 }
 
-bool Draws::ByChance(std::size_t input, bool labels, const at::Generator& generator) const {
+bool Draws::ByChance(std::size_t input, Indices::Use use, const at::Generator& generator) const {
   const at::Tensor &draws = Of(input), shuffled = Shuffled(draws, generator);
   if (Constant(draws, shuffled) || Ordered(draws, shuffled)) return false;
   const std::vector<at::Tensor> beside = Beside(input);
@@ -214,8 +216,9 @@ bool Draws::ByChance(std::size_t input, bool labels, const at::Generator& genera
   for (std::size_t one = 0; one < own.size(); ++one) {
     if (own[one] == 0 && chance[one] >= kEnough) return false;
   }
-  if (labels) return true;
-  if (Distinct(draws)) return false;
+  if (use == Indices::Use::kLabels) return true;
+  if (Distinct(draws, use == Indices::Use::kNames)) return false;
+  if (use == Indices::Use::kNames) return true;
   for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
     const std::int64_t size = draws.dim() > 2 && draws.size(dim) <= kShort ? draws.size(dim) : 0;
     if (size > 2 && RepeatsTogether(draws.unbind(dim)) == 0 && RepeatsTogether(shuffled.unbind(dim)) >= kEnough)

@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "worker/judge/indices.h"
 #include "worker/judge/reference.h"
 
 namespace grove::judge {
@@ -26,9 +27,9 @@ class Draws {
   // what is not Integers, has more than 2^20 elements, or has another shape in another draw.
   const at::Tensor& Of(std::size_t input) const { return stacked_.at(input); }
 
-  // Of an input that Of has. `labels`: any of them may come anywhere, and as often as it likes. On the processor 0.45 s
+  // Of an input that Of has. `use`: any of them may come anywhere, and as often as it likes. On the processor 0.45 s
   // for the largest there are.
-  bool ByChance(std::size_t input, bool labels, const at::Generator& generator) const;
+  bool ByChance(std::size_t input, Indices::Use use, const at::Generator& generator) const;
 
  private:
   // What other inputs have beside an input's elements: those of its shape, one number for each of its rows (a place and

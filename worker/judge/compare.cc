@@ -61,8 +61,8 @@ constexpr double kTieFactor = 1.5;
 // The share of elements that jump for an honest program: the nudge is one rounding, the work makes some.
 double JumpsAllowed(const wire::DType& type, double reduction, double unstable, const ReferenceNoise& noise,
                     const Rule& rule) {
-  const double roundings = WorkError(noise.in_double ? WorkType(type, noise) : type, reduction, rule) / kNudge;
-  return kNoiseFactor * unstable * (noise.in_double ? roundings : std::max(roundings, 1.0));
+  const wire::DType work = noise.in_double ? WorkType(type, noise) : type;
+  return kNoiseFactor * unstable * std::max(WorkError(work, reduction, rule) / noise.Nudge(), 1.0);
 }
 
 template <int kBits, bool kBfloat>
@@ -158,6 +158,8 @@ double TieShare(double turned, int turns, double unstable) {
   return turns > 0 ? std::max(0.0, turned - turns * unstable) / (1 - TiesUnseen(turns)) : 0;
 }
 
+double ReferenceNoise::Nudge() const { return in_double ? kNudge * kFiner : kNudge; }
+
 double MostJumps(double expected) { return expected > 0 ? expected + 4 * std::sqrt(expected) + 3 : 0; }
 
 ScaledConstants ConstantsFor(const wire::DType& type) {
@@ -224,7 +226,7 @@ ResponsePass ResponsesFor(const ComparisonInput& input, const Rule& rule, const 
   // (float64 that holds float32 is known by the reference's own error.)
   noise.single = noise.single || magnitude.noise_squares > kMostOfDouble * kMostOfDouble * magnitude.squares;
   const double work = WorkError(WorkType(input.type, noise), input.reduction, rule);
-  return {JumpSize(magnitude), kTailFactor * std::max(work, rule.reduced) / kNudge / RelativeBound(rule)};
+  return {JumpSize(magnitude), kTailFactor * std::max(work, rule.reduced) / noise.Nudge() / RelativeBound(rule)};
 }
 
 ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction, double few,
@@ -252,11 +254,12 @@ ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms
   ScaledThresholds limits;
   limits.jump = limits.undecided = std::numeric_limits<double>::infinity();
   const double reduced = ReducedRounding(rule, noise.condition);
-  limits.roundings = std::max(work, reduced) / kNudge;
+  limits.nudge = noise.Nudge();
+  limits.roundings = std::max(work, reduced) / limits.nudge;
   limits.slack = std::max(constants.element_slack, noise.in_double ? 4 * rounded : 0);
   if (rule.reduced > 0) {
     relative = std::max(relative, reduced * std::max(noise.condition, 1.0));
-    worst = std::max({worst, kTailFactor * relative, reduced * noise.condition_max});
+    worst = std::max({worst, kTailFactor * relative, rule.reduced * noise.condition_max});
     limits.slack = std::max(limits.slack, kTailFactor * rule.reduced);
   }
   if (rule.cap > 0) relative = std::min(relative, rule.cap);
@@ -337,14 +340,14 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   result->noise.max = std::max(result->noise.max, own);
   const bool nudged = input.high != nullptr && input.nudged != nullptr;
   if (nudged) {
-    const double scale = kNudge * (rms > 0 ? rms : 1);
+    const double scale = input.noise.Nudge() * (rms > 0 ? rms : 1);
     result->noise.condition = std::max(1.0, std::sqrt(response.squares / finite) / scale);
     result->noise.condition_max = std::max(1.0, response.max / scale);
     result->noise.unstable = std::max(static_cast<double>(response.jumps) / finite, input.jumps);
   }
   if (own_jumps) {
     // Made by all of its roundings, not by one.
-    const double roundings = std::max(WorkError(input.type, input.reduction, rule) / kNudge, 1.0);
+    const double roundings = std::max(WorkError(input.type, input.reduction, rule) / input.noise.Nudge(), 1.0);
     result->noise.unstable =
         std::max(result->noise.unstable, static_cast<double>(response.own_jumps) / finite / roundings);
   }
@@ -370,8 +373,10 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
   if (result->undecided && finite >= kTelling &&
       JumpsAllowed(input.type, input.reduction, shown, input.noise, rule) > kMostJumps) {
     // Not of what the nudge itself does not show, as where few elements jump seldom.
+    const double work = WorkError(WorkType(input.type, result->noise), input.reduction, rule);
     const double moved = std::sqrt((response.squares + response.jump_squares) / finite);
-    limits.undecided = kNoiseFactor * std::max(limits.roundings * moved, std::sqrt(magnitude.noise_squares / finite));
+    limits.undecided = kNoiseFactor * std::max(std::max(work / input.noise.Nudge(), 1.0) * moved,
+                                               std::sqrt(magnitude.noise_squares / finite));
   }
   result->jumps_expected = limits.jumps * finite;
   limits.jumps = JumpCount(limits.jumps, finite);
@@ -380,8 +385,8 @@ ScaledThresholds LimitsFor(const ComparisonInput& input, const Rule& rule, const
     limits.rms += result->noise.rms * rms;
     limits.element += result->noise.max * rms;
   }
-  for (double* limit :
-       {&limits.rms, &limits.element, &limits.slack, &limits.block, &limits.block_floor, &limits.roundings}) {
+  for (double* limit : {&limits.rms, &limits.element, &limits.slack, &limits.block, &limits.block_floor,
+                        &limits.roundings, &limits.undecided}) {
     *limit *= rule.times;
   }
   return limits;
@@ -455,6 +460,11 @@ void Decide(const ComparisonInput& input, const Rule& rule, const MagnitudeTally
     }
   }
   if (!result->ok && std::sqrt(errors.squares / finite) > limits.undecided) result->undecided = false;
+  // Where the reference's own error is as large as its result, the limits let anything pass: what differs from both is
+  // as little decided as what jumps.
+  if (result->undecided && result->ok && rms_error > kJump * rms && errors.max_abs > kJump * rms) {
+    result->mismatched = std::max<std::int64_t>(errors.outliers, 1);
+  }
   result->excused = result->ok && jumped && rule.mode == RuleMode::kScaled;
   if (result->excused) result->jumps = errors.beyond;
   result->mismatched = std::min(result->mismatched, result->elements);

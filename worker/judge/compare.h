@@ -77,13 +77,14 @@ inline constexpr double kMoreUncertain = 4;        // times the share of element
 inline constexpr double kReducedBound = 0.5;       // the same where reduced precision is allowed
 // What reduced precision may make, of the output's rms, of outputs that follow errors of the inputs many-fold (a
 // normalisation of values far from zero); what was asked for, where that is more. Zeros are off by all of it.
-inline constexpr double kMostReduced = 0x1p-4;
+inline constexpr double kMostReduced = 0x1p-3;
 inline constexpr double kMaxStraight = 0x1p17;  // no longer than this is a reduction in one accumulator
 // Beyond some 2^20 terms the limit falls: what leaving out one term in a hundred makes of a sum, of terms that spread
 // by half of their mean, is 0.05 of it over the root of their number.
 inline constexpr double kLeftOut = 0.05;
 inline constexpr double kMaxReduction = 0x1p24;  // a float32 sum of more terms than this in one run stands still
 inline constexpr double kNudge = 0x1p-23;        // relative, of the inputs, for the second float64 evaluation
+inline constexpr double kFiner = 0x1p-20;        // of nudges, where all work is in float64 (ReferenceNoise::in_double)
 inline constexpr double kWideNudge = 0x1p-17;    // for outputs of exact types: jumps are rare, and this one counts
 inline constexpr double kMostJumps = 0.25;       // share of an output; where rounding decides more, nothing is compared
 inline constexpr double kJump = 0x1p-7;          // of the output's rms: a response beyond this is a jump, not a slope
@@ -110,7 +111,9 @@ struct ReferenceNoise {
   // Of float64: what it holds was computed in float32, and is judged as such.
   bool single = false;
   // Of a shorter type, or an exact one: it was computed in float64, and is judged as that which is rounded at its end.
+  // All nudges are kFiner of what they are called then.
   bool in_double = false;
+  double Nudge() const;
 };
 
 // The share of elements that are chosen among equal keys (indices, mostly): a nudge, however small, turns them over,
@@ -206,6 +209,7 @@ struct ScaledThresholds {
   double jump, roundings;
   // Absolute: where rounding decides most elements, a larger rms error than this (of all of them) is none of rounding.
   double undecided;
+  double nudge;  // what the nudge was, relative
 };
 // `few`: FewElements of the output; `uncertain`: the share of such elements, 1 where it is not known.
 ScaledThresholds ThresholdsFor(const wire::DType& type, double output_rms, double reduction, double few,

@@ -152,7 +152,7 @@ GROVE_ANYWHERE inline void TallyError(std::int64_t i, const ComparedElement& ele
 GROVE_ANYWHERE inline bool BlockOk(const ScaledThresholds& limits, const BlockTally& block) {
   if (block.elements == 0) return true;
   const double n = static_cast<double>(block.elements);
-  const double scale = Larger(std::sqrt(block.magnitudes / n), std::sqrt(block.responses / n) / kNudge);
+  const double scale = Larger(std::sqrt(block.magnitudes / n), std::sqrt(block.responses / n) / limits.nudge);
   const double allowed =
       Larger(Larger(limits.block * scale, kBlockNoise * std::sqrt(block.noise / n)), limits.block_floor);
   return std::sqrt(block.errors / n) <= allowed;

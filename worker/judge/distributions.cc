@@ -229,7 +229,7 @@ at::Tensor Repeated(const at::Tensor& like, const at::Tensor& made) {
   };
   for (const auto& [sizes, dim] : {std::pair(halves, std::int64_t{-2}), std::pair(pairs, std::int64_t{-1})}) {
     if (!twice(few, of_few(sizes), dim) || !twice(like, sizes, dim)) continue;
-    return made.reshape(sizes).narrow(dim, 0, 1).expand(sizes).reshape(like.sizes());
+    return made.reshape(sizes).narrow(dim, 1, 1).expand(sizes).reshape(like.sizes());
   }
   return made;
 }

@@ -112,7 +112,7 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
     if (!closed.defined() || closed.equal(tensors.high.to(at::kDouble))) return compared;
     // Of a row that is masked as a whole, or of what was no mask, nothing is known.
     if (!FiniteThere({tensors.high}, Finite({closed}))) return compared;
-    std::vector<Leaf> moved = Nudge(of.leaves, kNudge, &secret_, problem_.Still());
+    std::vector<Leaf> moved = Nudge(of.leaves, problem_.NudgeOf(kNudge), &secret_, problem_.Still());
     for (std::size_t i = 0; i < moved.size(); ++i) {  // masks stay
       if (IsWhole(of.leaves[i])) moved[i] = of.leaves[i];
     }
@@ -270,8 +270,10 @@ void Excuses::AskForJumps(const Source& of, const ComparedTensors& tensors, cons
       // What no input decides (a largest value over itself) is rounded all the same.
       Turns turns(kMostSeconds);
       const Reached inside =
-          ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, at::Tensor(),
-                            tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
+          problem_.KnowsDouble()
+              ? Reached()
+              : ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, at::Tensor(),
+                                  tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
       if (inside.elements.defined()) reached.logical_or_(inside.elements.reshape({-1}).index_select(0, positions));
     }
     if (nudges == kEvaluations && !reached.all().item<bool>()) {

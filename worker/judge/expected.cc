@@ -27,10 +27,7 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   ComparedTensors compared{
       got, expected.plain[i], {}, {}, std::max(problem.ReductionOf(i), expected.crowded), {}, {}, 0, {}, 0};
   compared.noise.in_double = problem.in_double;
-  // (Nothing that decides a flag or a place in float64 is as near as nudges are far.)
-  const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded
-                              : problem.in_double          ? Exactness::kExact
-                                                           : problem.ExactnessOf(i);
+  const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem.ExactnessOf(i);
   if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
   compared.high = At(expected.high, i);
   compared.turned = turned.elements;
@@ -102,7 +99,7 @@ Expected Expecting::Compute(const std::vector<Leaf>& leaves, bool high, bool nud
 }
 
 std::vector<Leaf> Expecting::Moved(const std::vector<Leaf>& leaves, double size) {
-  return Nudge(leaves, size, &secret_, problem_.Still());
+  return Nudge(leaves, problem_.NudgeOf(size), &secret_, problem_.Still());
 }
 
 // What moves an output as far however little it moves is no rounding error: t == 1 of whole numbers is true or not.
@@ -157,7 +154,7 @@ void Expecting::FindStill(const std::vector<Leaf>& leaves, const std::vector<at:
 void Expecting::FollowInputs(Expected* expected) const {
   for (std::size_t i = 0; i < expected->nudged.size(); ++i) {
     if (!Fractions(expected->plain[i]) || problem_.ExactnessOf(i) != Exactness::kExact) continue;
-    expected->nudged[i] = expected->high[i].to(expected->nudged[i].scalar_type()) * (1 + kNudge);
+    expected->nudged[i] = expected->high[i].to(expected->nudged[i].scalar_type()) * (1 + problem_.NudgeOf(kNudge));
     if (i < expected->wide.size()) expected->wide[i] = expected->nudged[i];
   }
 }

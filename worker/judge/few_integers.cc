@@ -88,7 +88,7 @@ Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::func
     if (!draws) draws.emplace(given, draw);
     if (!draws->Of(i).defined()) continue;
     const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
-    if (!draws->ByChance(i, indices[i].use == Indices::Use::kLabels, generator)) continue;
+    if (!draws->ByChance(i, indices[i].use, generator)) continue;
     const at::Tensor made = OfFew(value, indices[i], random, generator);
     if (made.equal(value)) continue;
     (*leaves)[i].tensor = WithStrides(made, value.strides());

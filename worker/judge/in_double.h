@@ -13,7 +13,8 @@ namespace grove::judge {
 bool InDouble(const nlohmann::json& graph, const nlohmann::json& inputs, const nlohmann::json& parameters);
 
 // Of each input of any other program: whether it is of float64 and something is computed of it, as it is, in float64.
-// What float32 would make of it is then no rounding that an honest program does. Empty where InDouble is true.
+// What float32 would make of it is then no rounding that an honest program does. Empty where InDouble is true, and where
+// an operation gives what is whole, or jumps.
 std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& inputs,
                                const nlohmann::json& parameters);
 

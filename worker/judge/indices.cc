@@ -115,9 +115,8 @@ class Reader {
     for (const Uses& uses : uses_) {
       Indices& one = all.emplace_back();
       if (!uses.known || uses.places.empty()) continue;
-      // What is compared with a number, such as that of padding, and only read by, is a name and no place.
-      const bool names = uses.labels || (!uses.compared.empty() && !uses.adds);
-      one.use = names ? Indices::Use::kLabels : Indices::Use::kPlaces;
+      const bool names = !uses.compared.empty() && !uses.adds;
+      one.use = uses.labels ? Indices::Use::kLabels : names ? Indices::Use::kNames : Indices::Use::kPlaces;
       one.adds = uses.adds;
       double rows = HUGE_VAL;
       for (const auto& [places, ignored] : uses.places) {

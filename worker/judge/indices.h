@@ -11,6 +11,7 @@ struct Indices {
   enum class Use {
     kOther,   // something else is done with it, too, or nothing is known of it
     kPlaces,  // it says where something is read, or added to
+    kNames,   // it says where something is read, and is compared with a number, as that of padding
     kLabels,  // rows of an embedding, classes of a loss, what is compared with numbers: any of them may come anywhere
   };
   Use use = Use::kOther;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "worker/judge/compare.h"
 #include "worker/judge/exactness.h"
 #include "worker/judge/indices.h"
 #include "worker/judge/manners.h"
@@ -48,6 +49,7 @@ struct LoadedProblem {
     for (std::size_t i = 0; i < in_double_first.size(); ++i) stays[i] = stays[i] || in_double_first[i];
     return stays;
   }
+  double NudgeOf(double size) const { return in_double ? size * kFiner : size; }  // what a nudge of this size is
   bool KnowsDouble() const {  // what rounding in float32 would do says nothing of it, or of a part of it
     return in_double || std::find(in_double_first.begin(), in_double_first.end(), true) != in_double_first.end();
   }

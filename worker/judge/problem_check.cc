@@ -173,7 +173,7 @@ class Checker {
     if (high && problem_.double_seconds >= 0) {
       try {
         run.high = Call(run.leaves, Mode::kDouble);
-        run.nudged = Call(Nudge(run.leaves, kNudge, &secret_, problem_.Still()), Mode::kDouble);
+        run.nudged = Call(Nudge(run.leaves, problem_.NudgeOf(kNudge), &secret_, problem_.Still()), Mode::kDouble);
       } catch (const std::exception&) {
         run.high.clear();
         run.nudged.clear();
@@ -203,6 +203,7 @@ class Checker {
     if (tensors.high.defined() && i < first_.nudged.size() && first_.nudged[i].sizes() == tensors.high.sizes()) {
       tensors.nudged = first_.nudged[i];
     }
+    tensors.noise.in_double = problem_.in_double;
     return CompareTensors(tensors, reference_.DefaultRule());
   }
 

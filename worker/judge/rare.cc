@@ -58,13 +58,19 @@ const WordList& Compares() {
   static const auto* words = new WordList("eq ge greater greater_equal gt le less less_equal lt ne not_equal ");
   return *words;
 }
+// Put a number in the place of what a mask hides, or add it there.
+const WordList& Fills() {
+  static const auto* words = new WordList(
+      "add fill fill_ full full_like masked_fill masked_fill_ mul multiply new_full rsub sub subtract where ");
+  return *words;
+}
 const WordList& Poles() {
   static const auto* words = new WordList("div divide log log10 log2 reciprocal rsqrt true_divide xlogy ");
   return *words;
 }
 
 constexpr double kEpsilon = 1e-3;  // smaller floors are those of norms
-constexpr double kLetsNothing = -64;
+constexpr double kLetsNothing = 64;
 
 bool Floating(const json& type) {
   const std::string dtype = type.is_object() ? type.value("dtype", std::string()) : std::string();
@@ -150,9 +156,16 @@ class Reader {
  private:
   void Asks(const std::string& name, const json& operands) {
     rare_.cosines = rare_.cosines || Cosines().Has(name);
+    // (Since torch 2.5 this gives zeros where all is hidden.)
+    rare_.fills = rare_.fills || name == "scaled_dot_product_attention";
     for (const json& operand : operands) {
-      const auto number = Number(operand.get<std::string>());
-      rare_.fills = rare_.fills || (number && std::isfinite(*number) && *number <= kLetsNothing);
+      if (!Fills().Has(name)) break;
+      const std::string text = operand.get<std::string>();
+      const auto number = Number(text);
+      // A number that is kept in a tensor is not known.
+      const bool kept =
+          Selects().Has(name) && (text.rfind("p", 0) == 0 || text.find("\"tensor\"") != std::string::npos);
+      rare_.fills = rare_.fills || kept || (number && std::isfinite(*number) && std::fabs(*number) >= kLetsNothing);
     }
     selects_ = selects_ || Selects().Has(name);
     const auto number = Number(operands, 1);

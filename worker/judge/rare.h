@@ -18,8 +18,9 @@ struct RareValues {
   bool read = false;            // there is a graph
   // An operation is a cosine, whose epsilon honest programs leave out.
   bool cosines = false;
-  // A number of -64 or less is named, as it is put in the place of what a mask hides: of a row that is hidden as a
-  // whole something is left then, which honest programs leave out.
+  // A number of 64 or more, of either sign, is named as one that is put in the place of what a mask hides, or there is
+  // an operation that masks by itself: of a row that is hidden as a whole something is left then, which honest programs
+  // leave out.
   bool fills = false;
   // Of each input, whether a value that is made of it and is NaN or infinite is looked for or replaced, or one is kept
   // from being less than a number up to 1, as the count of what a mask lets through is, or is asked whether it is zero
