@@ -157,7 +157,8 @@ class Reader {
   void Asks(const std::string& name, const json& operands) {
     rare_.cosines = rare_.cosines || Cosines().Has(name);
     // (Since torch 2.5 this gives zeros where all is hidden.)
-    rare_.fills = rare_.fills || name == "scaled_dot_product_attention";
+    rare_.fills = rare_.fills || name.find("scaled_dot_product") != std::string::npos || name == "_safe_softmax" ||
+                  name == "_native_multi_head_attention";
     for (const json& operand : operands) {
       if (!Fills().Has(name)) break;
       const std::string text = operand.get<std::string>();
