@@ -27,7 +27,7 @@ class Draws {
   // what is not Integers, has more than 2^20 elements, or has another shape in another draw.
   const at::Tensor& Of(std::size_t input) const { return stacked_.at(input); }
 
-  // Of an input that Of has. `use`: any of them may come anywhere, and as often as it likes. On the processor 0.45 s
+  // Of an input that Of has. Of labels any may come anywhere, and as often as it likes. On the processor 0.45 s
   // for the largest there are.
   bool ByChance(std::size_t input, Indices::Use use, const at::Generator& generator) const;
 

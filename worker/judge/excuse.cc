@@ -80,8 +80,6 @@ Comparison Excuses::Compare(const Source& of, ComparedTensors tensors, const Rul
     }
     if (!Fractions(reference)) return compared;
   }
-  // What follows knows what rounding in float32 does.
-  if (problem_.KnowsDouble()) return compared;
   at::Tensor inside;
   compared = OfInnerRounding(of, tensors, std::move(compared), rule, &inside);
   if (problem_.ExactnessOf(of.output) == Exactness::kRounded) {
@@ -134,7 +132,7 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, const Rule& rule, at::Tensor* inside) {
   constexpr double kMostSecondsEach = kMostSeconds / kLooking / kLeastRunsInside;
   if (inside->defined()) return true;
-  if (problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
+  if (problem_.KnowsDouble() || problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
   try {
     Turns turns(kMostSeconds);
     const Choosing choosing(expecting_.chosen());
@@ -144,6 +142,13 @@ bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, const
   } catch (const std::exception&) {  // no memory to look
   }
   return inside->defined();
+}
+
+Reached Excuses::OfRounding(const Source& of, const ComparedTensors& tensors, const at::Tensor& allowed, Turns* turns) {
+  // (Where float32 goes on with what float64 made, it is not known which of them rounds.)
+  if (problem_.KnowsDouble() && !problem_.in_double) return {};
+  return ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, allowed, tensors.reduction,
+                           problem_.in_double, &secret_, turns, kLooking * problem_.double_seconds);
 }
 
 Comparison Excuses::OfInnerRounding(const Source& of, const ComparedTensors& tensors, Comparison compared,
@@ -212,7 +217,10 @@ Comparison Excuses::BeyondThresholds(const Source& of, ComparedTensors tensors, 
     if (count == 0 || count > few) return compared;
     const at::Tensor positions = beyond.nonzero().reshape({-1});
     reference_.SelectShapeSet(of.shape_set);
-    const double size = rounds ? std::max(work, constants.rounding / 2) : work;
+    const double size = rounds ? std::max(work, constants.rounding / 2)
+                        : problem_.in_double
+                            ? WorkError(wire::FindDType("float32").value(), tensors.reduction, rule)  // as nudges are
+                            : work;
     const at::Tensor reached = expecting_.ComesOut(of.leaves, of.output, positions, tensors.got,
                                                    allowed.index_select(0, positions), size, turns, rounds);
     reference_.SelectShapeSet(0);
@@ -269,11 +277,7 @@ void Excuses::AskForJumps(const Source& of, const ComparedTensors& tensors, cons
     if (nudges == kEvaluations && !reached.all().item<bool>()) {
       // What no input decides (a largest value over itself) is rounded all the same.
       Turns turns(kMostSeconds);
-      const Reached inside =
-          problem_.KnowsDouble()
-              ? Reached()
-              : ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, at::Tensor(),
-                                  tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
+      const Reached inside = OfRounding(of, tensors, at::Tensor(), &turns);
       if (inside.elements.defined()) reached.logical_or_(inside.elements.reshape({-1}).index_select(0, positions));
     }
     if (nudges == kEvaluations && !reached.all().item<bool>()) {
@@ -359,16 +363,14 @@ Comparison Excuses::OtherwiseAsGood(const Source& of, ComparedTensors tensors, C
     };
     // (What passed, and was only counted, is not asked for so much; and where rounding takes as many elsewhere, nothing
     // would be excused.)
-    if (passed || problem_.KnowsDouble() ||
-        static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
+    if (passed || static_cast<double>(compared.mismatched) > kMostJumps * static_cast<double>(reference.numel()) ||
         (fractions && !tensors.high.defined()) || !expecting_.has_high() ||
         problem_.ExactnessOf(of.output) != Exactness::kRounded || problem_.double_seconds > kMostSecondsEach ||
         (compared.mismatched > kFew && !HasWholeNumbers(of.leaves) && compared.mismatched - infinite() > kFew)) {
       return compared;
     }
     const at::Tensor allowed = fractions ? Allowed(tensors.got, tensors.high, slack, most) : at::Tensor();
-    const Reached reached = ReachedByRounding(reference_, of.leaves, of.output, tensors.got, tensors.high, allowed,
-                                              tensors.reduction, &secret_, &turns, kLooking * problem_.double_seconds);
+    const Reached reached = OfRounding(of, tensors, allowed, &turns);
     if (reached.elements.defined()) without(reached, /*chosen=*/false);
   } catch (const std::exception&) {  // no memory to look: as it was found
   }

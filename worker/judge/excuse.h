@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "worker/judge/choices.h"
 #include "worker/judge/compare_tensors.h"
 #include "worker/judge/expected.h"
 #include "worker/judge/problem.h"
@@ -52,6 +53,8 @@ class Excuses {
   Comparison OfClosedMasks(const Source& of, ComparedTensors tensors, Comparison compared, const Rule& rule);
   // Fills in RoundingInside, unless it is known; whether it is.
   bool FindInside(const Source& of, const ComparedTensors& tensors, const Rule& rule, at::Tensor* inside);
+  // ReachedByRounding, in the type that the program works in.
+  Reached OfRounding(const Source& of, const ComparedTensors& tensors, const at::Tensor& allowed, Turns* turns);
   // Of an exact type, a few elements that rounding may have otherwise as far as their number goes: condemns those that
   // no nudge, far larger than the work's rounding, brings where the candidate has them. A number alone would be leave
   // to leave out as many, wherever most of the work is.

@@ -20,12 +20,11 @@ const WordList& Converts() {
 const WordList& Passes() {
   static const auto* words = new WordList(
       "ListConstruct ListUnpack TupleConstruct TupleUnpack alias chunk clone contiguous detach expand expand_as "
-      "flatten "
-      "movedim narrow permute ravel reshape select slice split squeeze t to transpose unbind unflatten unsqueeze "
+      "flatten movedim narrow permute ravel reshape select slice split squeeze t to transpose unbind unflatten "
+      "unsqueeze "
       "view ");
   return *words;
 }
-
 // Say of what they are given how it is made, and not what is in it.
 const WordList& Shapes() {
   static const auto* words = new WordList(

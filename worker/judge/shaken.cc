@@ -294,7 +294,7 @@ bool HasWholeNumbers(const std::vector<Leaf>& leaves) { return std::any_of(leave
 
 Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                           const at::Tensor& got, const at::Tensor& high, const at::Tensor& allowed, double reduction,
-                          Random* random, Turns* turns, double each) {
+                          bool in_double, Random* random, Turns* turns, double each) {
   constexpr int kMostRuns = 24, kLeastRuns = 6;
   constexpr double kShown = 8;
   const auto agree = [&](const at::Tensor& a, const at::Tensor& b) {
@@ -306,15 +306,17 @@ Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves,
   if (!still.defined() || still.sizes() != got.sizes() || still.is_complex()) return {};
   const double most = kMostJumps * static_cast<double>(got.numel());
   at::Tensor reached = agree(got, still), values = still.to(got.scalar_type()), moved = at::zeros_like(reached);
+  const double finer = in_double ? kFiner : 1;
   Shaking how;
+  how.spacings *= finer;
   std::uint64_t seed = 0;
   for (int run = 0; run < kMostRuns && turns->Take(each); ++run) {
     // Always two with opposite signs: of what lies at a half one falls to either side.
     if (run % 2 == 0) seed = random->Next() >> 1;
     how.generator = MakeGenerator(got.device(), seed);
     how.sign = run % 2 == 0 ? 1 : -1;
-    how.accumulator = how.exponentials = kSpacing / 3 * std::sqrt(reduction);
-    std::vector<Leaf> nudged = Nudge(leaves, kNudge, random);
+    how.accumulator = how.exponentials = finer * kSpacing / 3 * std::sqrt(reduction);
+    std::vector<Leaf> nudged = Nudge(leaves, kNudge * finer, random);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       if (IsWhole(leaves[i])) nudged[i] = leaves[i];
     }

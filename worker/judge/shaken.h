@@ -21,11 +21,11 @@ bool HasWholeNumbers(const std::vector<Leaf>& leaves);
 // Which elements of output `output` come out as `got` has them (fractions: within `allowed` of each) in one of several
 // evaluations in float64 in which what arithmetic gives is moved by as much as float32 may be off. What float32 holds
 // exactly, and makes of what it holds exactly, is not moved. Undefined where so many elements move that rounding
-// decides the output. `high`: the evaluation as it is, made here where undefined; `reduction`: the longest. `turns`:
-// how many there may be, of `each` seconds.
+// decides the output. `high`: the evaluation as it is, made here where undefined; `reduction`: the longest;
+// `in_double`: kFiner of what float32 may be off. `turns`: how many there may be, of `each` seconds.
 Reached ReachedByRounding(Reference& reference, const std::vector<Leaf>& leaves, std::size_t output,
                           const at::Tensor& got, const at::Tensor& high, const at::Tensor& allowed, double reduction,
-                          Random* random, Turns* turns, double each);
+                          bool in_double, Random* random, Turns* turns, double each);
 
 inline constexpr std::size_t kLeastRunsInside = 4;  // of RoundingInside; with fewer nothing is known
 
