@@ -837,7 +837,7 @@ for (long r = 0; r < 256; ++r) { const float* p = x + r * 64; const long most = 
         # (Rows of zeros show that one, too.) Of what is made of the inputs no bound is known.
         problem = model("        return torch.clamp(torch.exp(a[0]), max=1e9)", rows)
         result = self.new(problem)["result"]
-        assert result["verdict"] == "VERDICT_CORRECT" and "no epsilon, no bound" in self.outcomes(result)["RARE"]["skipped"], result
+        assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["RARE"]["trials"] == 1, result
 
     def test_where_a_program_has_a_place_for_nan_there_is_one(self):
         rows = "[torch.randn(48, 300)]"
@@ -1308,14 +1308,19 @@ def drawn():
         smoothed = self.new(loss.replace("torch.arange(1024))", "torch.arange(1024), label_smoothing=0.1)"))["result"]
         assert smoothed["correctness"]["error_same_precision"] > 2e-5, smoothed["correctness"]
 
-    def test_a_mask_that_lets_nothing_through_is_tried_where_the_program_has_a_place_for_it(self):
-        for floor, rare in (("clamp(min=1)", True), ("add(1e-6)", False)):
+    def test_a_mask_that_lets_nothing_through_is_tried_where_the_program_has_a_result_for_it(self):
+        for floor in ("clamp(min=1)", "add(1e-6)", "add((a[1].sum(1) == 0).float())"):
             mean = model("        return (a[0] * a[1]).sum(1) / a[1].sum(1).%s" % floor, "[torch.randn(64, 40), (torch.rand(64, 40) > 0.3).float()]")
             body = ("const float* m = (const float*)args->inputs[1].data; for (int i = 0; i < 64; ++i) { float s = 0, c = 0; for (int j = 0; j < 40; ++j) "
                     "{ s += x[i * 40 + j] * m[i * 40 + j]; c += m[i * 40 + j]; } y[i] = s / %s; }")
             assert self.native(mean, body % "fmaxf(c, 1e-6f)")["result"]["verdict"] == "VERDICT_CORRECT", floor
             result = self.native(mean, body % "c")["result"]
-            assert result["verdict"] == ("VERDICT_WRONG" if rare else "VERDICT_CORRECT"), (floor, result)
+            assert result["verdict"] == "VERDICT_WRONG" and "let nothing through" in result["reason"], (floor, result)
+        # What is left where a number stands for infinity is meant by nobody.
+        for fill in ("a[0].masked_fill(a[1] == 0, -1e9)", "a[0] - (1 - a[1]) * 1e9"):
+            softmax = model("        return torch.softmax(%s, -1)" % fill, "[torch.randn(64, 40), (torch.rand(64, 40) > 0.3).float()]")
+            result = self.new(softmax, fill, "a[0].masked_fill(a[1] == 0, -torch.inf)")["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (fill, result)
 
     def test_inputs_that_are_alike_in_all_elements_have_others_in_one_draw(self):
         # Each alone: b would hide what a is, and one of two that are equal the other.
@@ -1336,11 +1341,11 @@ def drawn():
         given = "return (a[0] * a[1].unsqueeze(-1)).sum(1) / a[1].sum(1, keepdim=True)"
         mean = model("        " + given, "[torch.randn(16, 30, 8), torch.ones(16, 30)]")
         lengths = self.new(mean, given, "return torch.stack([x[:n].mean(0) for x, n in zip(a[0], a[1].sum(1).long().tolist())])", rare)["result"]
-        assert lengths["verdict"] == "VERDICT_CORRECT" and self.outcomes(lengths)["RARE"]["passed"] == 1, lengths
+        assert lengths["verdict"] == "VERDICT_CORRECT" and self.outcomes(lengths)["RARE"]["passed"] == 2, lengths  # and rows of zeros
         assert self.new(mean, given, "return a[0].mean(1)", rare)["result"]["verdict"] == "VERDICT_WRONG"
         pairs = model("        m = a[1][:, :, None] * a[1][:, None, :]\n        return torch.softmax(a[0] @ a[0].transpose(1, 2) + (1 - m) * -1e4, -1)", "[torch.randn(4, 24, 8), torch.ones(4, 24)]")
         closed = self.new(pairs, options=rare)["result"]
-        assert closed["verdict"] == "VERDICT_CORRECT" and "whole rows" in self.outcomes(closed)["RARE"]["skipped"], closed
+        assert closed["verdict"] == "VERDICT_CORRECT" and self.outcomes(closed)["RARE"]["trials"] == 1, closed  # rows of zeros alone
 
     def test_masks_that_are_the_same_in_every_draw_have_others_in_one_draw(self):
         rare = dict(QUICK, distributions=["INPUT_DISTRIBUTION_RARE"])
@@ -1359,7 +1364,7 @@ def drawn():
         for mask, use in read.items():
             problem = model("        return torch.softmax((a[0] @ a[0].transpose(1, 2) / 4)" + use + ", -1) @ a[0]", "[torch.randn(4, 48, 16), %s]" % mask)
             right = self.new(problem, options=rare)["result"]
-            assert right["verdict"] == "VERDICT_CORRECT" and self.outcomes(right)["RARE"]["passed"] == 1, (mask, right)
+            assert right["verdict"] == "VERDICT_CORRECT" and self.outcomes(right)["RARE"]["passed"] >= 2, (mask, right)  # rows of zeros, too
             known = self.new(problem, use, use.replace("a[1]", "(%s).to(a[1].device)" % mask), rare)["result"]
             assert known["verdict"] == "VERDICT_WRONG" and "same in every draw" in known["reason"], (mask, known)
         # Who takes rows for lengths, or for where something begins, is right; so is who reads an expanded one once.
@@ -1833,8 +1838,7 @@ for (int i = 0; i < 16; ++i) for (int j = 0; j < 8; ++j) { float t = 0; for (int
         given = [(1, 32), (105, 1, 21, 3), (1, 20, 5), (64, 1), (1, 16), (1, 1)]
         for slow in ("", self.SLOW_DRAW):  # drawn anew in each timed run, and varied
             outcomes = self.outcomes(self.strides(slow + inputs, given))
-            idle = {outcomes.pop(name)["trials"] for name in ("RARE", "INTEGERS")}  # its graph names nothing of the kind
-            assert idle == {0} and len(outcomes) == 5, outcomes
+            assert outcomes.pop("INTEGERS")["trials"] == 0 and len(outcomes) == 6, outcomes  # there is nothing of the kind
             assert all(one["trials"] >= 1 and one["passed"] == one["trials"] for one in outcomes.values()), outcomes
 
     def test_inputs_with_gaps_are_dense_in_the_order_of_their_strides(self):
