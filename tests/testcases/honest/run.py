@@ -24,6 +24,9 @@ import tempfile
 import time
 import zlib
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "gpu"))
+from kernelbench import as_candidate  # noqa: E402
+
 # Known faults (docs/correctness.md, "Limits of it"): honest, and not CORRECT in some evaluations. A line falls out where
 # one is mended.
 KNOWN = {"ties/beam_step": "WRONG"}
@@ -51,9 +54,8 @@ def themselves(folder, into):
                 continue
             name = os.path.relpath(problem, folder)[: -len(".py")]
             candidate = os.path.join(into, name.replace(os.sep, "-") + ".new.py")
-            source = re.sub(r"^class Model\b", "class ModelNew", source, flags=re.M)
             with open(candidate, "w", encoding="utf-8") as file:
-                file.write(re.sub(r"\bsuper\(Model\s*,", "super(ModelNew,", source))
+                file.write(as_candidate(source))
             yield name, problem, candidate
 
 
