@@ -20,9 +20,10 @@ json Operation(const std::string& kind, const std::vector<std::string>& inputs, 
 }
 
 // in0 is of float64, in1 of int64.
-bool Of(const json& graph, const std::string& parameter = "float64") {
-  return InDouble(graph, json::array({Type("float64"), Type("int64")}), json::array({Type(parameter)}));
+DoubleWork WorkOf(const json& graph, const std::string& parameter = "float64") {
+  return DoubleWorkOf(graph, json::array({Type("float64"), Type("int64")}), json::array({Type(parameter)}));
 }
+bool Of(const json& graph) { return WorkOf(graph) == DoubleWork::kThroughout; }
 
 TEST_CASE("What is converted at the end was computed in float64", "[in_double]") {
   const json difference = Operation("sub", {"in0", "p0", "1"}, "v0", "float64");
@@ -34,11 +35,31 @@ TEST_CASE("What is converted at the end was computed in float64", "[in_double]")
   CHECK_FALSE(Of(json::array({difference, end, Operation("mul", {"v1", "v1"}, "v2", "float32")})));
   CHECK_FALSE(Of(json::array(
       {difference, end, Operation("view", {"v1"}, "v2", "float32"), Operation("sum", {"v2"}, "v3", "float32")})));
-  CHECK_FALSE(Of(json::array({difference, end}), "float32"));
   CHECK_FALSE(Of(json::array({Operation("arange", {"8"}, "v0", "float32")})));
   CHECK_FALSE(Of(json::array()));
-  CHECK_FALSE(InDouble(json::array({Operation("add", {"in0", "in0", "1"}, "v0", "int64")}),
-                       json::array({Type("int64")}), json::array()));
+  CHECK(DoubleWorkOf(json::array({Operation("add", {"in0", "in0", "1"}, "v0", "int64")}), json::array({Type("int64")}),
+                     json::array()) == DoubleWork::kOther);
+}
+
+TEST_CASE("What comes in in a shorter type may be widened before anything is made of it", "[in_double]") {
+  const auto of = [](const json& graph) {
+    return DoubleWorkOf(graph, json::array({Type("float32")}), json::array({Type("bfloat16")}));
+  };
+  const json view = Operation("view", {"in0"}, "v0", "float32"), wide = Operation("_to_copy", {"v0"}, "v1", "float64");
+  const json work = Operation("sub", {"v1", "v1"}, "v2", "float64"),
+             end = Operation("_to_copy", {"v2"}, "v3", "float32");
+  CHECK(of(json::array({view, wide, work, end})) == DoubleWork::kWidened);
+  CHECK(of(json::array({view, wide, work, Operation("mul", {"v2", "p0"}, "v3", "float64")})) == DoubleWork::kWidened);
+  CHECK(of(json::array({Operation("sum", {"in0"}, "v0", "float64")})) == DoubleWork::kWidened);
+  CHECK(WorkOf(json::array({Operation("sub", {"in0", "p0"}, "v0", "float64")}), "float32") == DoubleWork::kWidened);
+  // Something is made of it as it is, of what float64 made in a shorter type, or of nothing.
+  CHECK(of(json::array({Operation("exp", {"in0"}, "v0", "float32"), wide, work, end})) == DoubleWork::kOther);
+  CHECK(of(json::array({view, wide, work, end, Operation("exp", {"v3"}, "v4", "float32")})) == DoubleWork::kOther);
+  CHECK(of(json::array({view, wide, work, end, Operation("add", {"v3", "in0"}, "v4", "float32")})) ==
+        DoubleWork::kOther);
+  CHECK(of(json::array({view, Operation("gt", {"v0", "0"}, "v1", "bool")})) == DoubleWork::kOther);
+  CHECK(of(json::array({view})) == DoubleWork::kOther);
+  CHECK(of(json::array()) == DoubleWork::kOther);
 }
 
 TEST_CASE("Inputs of which something is computed in float64 are known, whatever comes later", "[in_double]") {

@@ -230,7 +230,12 @@ ResponsePass ResponsesFor(const ComparisonInput& input, const Rule& rule, const 
 }
 
 ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction, double few,
-                               double uncertain, const ReferenceNoise& noise, const Rule& rule) {
+                               double uncertain, const ReferenceNoise& measured, const Rule& rule) {
+  ReferenceNoise noise = measured;
+  if (noise.widened && !rule.any_order && rule.reduced == 0) {
+    noise.condition = std::max(1.0, noise.condition * kFiner);
+    noise.condition_max = std::max(1.0, noise.condition_max * kFiner);
+  }
   const wire::DType type = WorkType(output_type, noise);
   const ScaledConstants constants = ConstantsFor(type);
   const double work = WorkError(type, reduction, rule, few);

@@ -84,7 +84,7 @@ inline constexpr double kMaxStraight = 0x1p17;  // no longer than this is a redu
 inline constexpr double kLeftOut = 0.05;
 inline constexpr double kMaxReduction = 0x1p24;  // a float32 sum of more terms than this in one run stands still
 inline constexpr double kNudge = 0x1p-23;        // relative, of the inputs, for the second float64 evaluation
-inline constexpr double kFiner = 0x1p-20;        // of nudges, where all work is in float64 (ReferenceNoise::in_double)
+inline constexpr double kFiner = 0x1p-20;        // of nudges and conditions, where all work is in float64
 inline constexpr double kWideNudge = 0x1p-17;    // for outputs of exact types: jumps are rare, and this one counts
 inline constexpr double kMostJumps = 0.25;       // share of an output; where rounding decides more, nothing is compared
 inline constexpr double kJump = 0x1p-7;          // of the output's rms: a response beyond this is a jump, not a slope
@@ -113,6 +113,9 @@ struct ReferenceNoise {
   // Of a shorter type, or an exact one: it was computed in float64, and is judged as that which is rounded at its end.
   // All nudges are kFiner of what they are called then.
   bool in_double = false;
+  // It was computed in float64 of inputs of a shorter type. Programs may make it in that type, but on the problem's own
+  // values not lose what float64 keeps: the condition counts there as for float64.
+  bool widened = false;
   double Nudge() const;
 };
 

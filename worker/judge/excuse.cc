@@ -132,7 +132,8 @@ Comparison Excuses::OfClosedMasks(const Source& of, ComparedTensors tensors, Com
 bool Excuses::FindInside(const Source& of, const ComparedTensors& tensors, const Rule& rule, at::Tensor* inside) {
   constexpr double kMostSecondsEach = kMostSeconds / kLooking / kLeastRunsInside;
   if (inside->defined()) return true;
-  if (problem_.KnowsDouble() || problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
+  if (problem_.KnowsDouble() || (problem_.widened && !rule.any_order)) return false;
+  if (problem_.double_seconds < 0 || problem_.double_seconds > kMostSecondsEach) return false;
   try {
     Turns turns(kMostSeconds);
     const Choosing choosing(expecting_.chosen());

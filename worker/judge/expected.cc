@@ -27,6 +27,7 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   ComparedTensors compared{
       got, expected.plain[i], {}, {}, std::max(problem.ReductionOf(i), expected.crowded), {}, {}, 0, {}, 0};
   compared.noise.in_double = problem.in_double;
+  compared.noise.widened = problem.widened;
   const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem.ExactnessOf(i);
   if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
   compared.high = At(expected.high, i);
@@ -42,6 +43,7 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   compared.wide = At(expected.wide, i);
   compared.noise = noise;
   compared.noise.in_double = problem.in_double;
+  compared.noise.widened = problem.widened;
   compared.jumps = problem.ExactnessOf(i) == Exactness::kExact ? 0 : jumps;
   return compared;
 }

@@ -51,37 +51,50 @@ Width WidthOf(const json& type) {
 
 }  // namespace
 
-bool InDouble(const json& graph, const json& inputs, const json& parameters) {
-  if (graph.empty()) return false;
-  bool any = false;
-  for (const json* types : {&inputs, &parameters}) {
-    for (const json& type : *types) {
-      if (WidthOf(type) == Width::kShort) return false;
-      any = any || WidthOf(type) == Width::kDouble;
+DoubleWork DoubleWorkOf(const json& graph, const json& inputs, const json& parameters) {
+  bool any = false, made = false;  // comes in in float64, is made in it
+  std::set<std::string> given;     // what comes in in a shorter type, until it is converted
+  const auto comes_in = [&](const json& types, const std::string& prefix) {
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      if (WidthOf(types[i]) == Width::kShort) given.insert(prefix + std::to_string(i));
+      any = any || WidthOf(types[i]) == Width::kDouble;
     }
-  }
+  };
+  comes_in(inputs, "in");
+  comes_in(parameters, "p");
+  const bool widened = !given.empty();
   std::set<std::string> shorter;  // values that were converted
   for (const json& operation : graph) {
     const std::string name = OperationName(operation.value("kind", ""));
+    const bool passes = Passes().Has(name), converts = Converts().Has(name);
+    bool of_given = false, of_shorter = false;
     for (const json& operand : operation.at("inputs")) {
-      if (shorter.count(operand.get<std::string>()) != 0 && !Passes().Has(name)) return false;
+      of_given = of_given || given.count(operand.get<std::string>()) != 0;
+      of_shorter = of_shorter || shorter.count(operand.get<std::string>()) != 0;
     }
+    if (of_shorter && !passes) return DoubleWork::kOther;
     const json &outputs = operation.at("outputs"), &types = operation.at("output_types");
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const bool unknown = i >= types.size() && !Passes().Has(name);
-      const bool is_short = i < types.size() && WidthOf(types[i]) == Width::kShort;
-      if (unknown || (is_short && !Converts().Has(name) && !Passes().Has(name))) return false;
-      bool passed = false;  // a list of them has no type of its own
-      for (const json& operand : operation.at("inputs"))
-        passed = passed || shorter.count(operand.get<std::string>()) != 0;
-      if (is_short || passed) shorter.insert(outputs[i].get<std::string>());
+      const Width width = i < types.size() ? WidthOf(types[i]) : Width::kNone;
+      const std::string output = outputs[i].get<std::string>();
+      if (passes) {  // (a list has no type of its own)
+        if (of_given) given.insert(output);
+        if (of_shorter || (width == Width::kShort && !of_given)) shorter.insert(output);
+        continue;
+      }
+      if (i >= types.size() || (width == Width::kShort && !converts)) return DoubleWork::kOther;
+      // (What is of two types is computed in the wider one.)
+      if (of_given && width != Width::kDouble) return DoubleWork::kOther;
+      if (width == Width::kShort) shorter.insert(output);
+      made = made || width == Width::kDouble;
     }
   }
-  return any;
+  if (graph.empty() || !(widened ? made : any)) return DoubleWork::kOther;
+  return widened ? DoubleWork::kWidened : DoubleWork::kThroughout;
 }
 
 std::vector<bool> DoubleInputs(const json& graph, const json& inputs, const json& parameters) {
-  if (InDouble(graph, inputs, parameters)) return {};
+  if (DoubleWorkOf(graph, inputs, parameters) == DoubleWork::kThroughout) return {};
   std::vector<bool> used(inputs.size(), false);
   std::map<std::string, std::size_t> holds;  // of values: the input whose elements they are
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -1,4 +1,4 @@
-// Whether a graph works in float64 throughout, whatever the type of what it gives: times, coordinates and sums that
+// Whether a graph works in float64, whatever the type of what it gives: times, coordinates and sums that
 // float32 does not hold, of which differences are handed on in a shorter type. Pure: JSON in, no torch.
 #pragma once
 
@@ -7,14 +7,20 @@
 
 namespace grove::judge {
 
+enum class DoubleWork {
+  kOther,
+  kThroughout,  // fractions come in as float64 alone (complex128 among them), at least one of them
+  kWidened,     // some come in in a shorter type, and something is made of them in float64 alone
+};
+
 // `graph`: GraphOp list, of a program without branches whose values do not leave it; `inputs`, `parameters`: TensorType
-// lists. True where fractions come in as float64 alone (complex128 among them), at least one of them, and what is of a
-// shorter type is made by conversion and handed on as it is. False of an empty graph.
-bool InDouble(const nlohmann::json& graph, const nlohmann::json& inputs, const nlohmann::json& parameters);
+// lists. kOther, too, where something of a shorter type is made otherwise than by conversion, or not handed on as it
+// is, and of an empty graph.
+DoubleWork DoubleWorkOf(const nlohmann::json& graph, const nlohmann::json& inputs, const nlohmann::json& parameters);
 
 // Of each input of any other program: whether it is of float64 and something is computed of it, as it is, in float64.
-// What float32 would make of it is then no rounding that an honest program does. Empty where InDouble is true, and where
-// an operation gives what is whole, or jumps.
+// What float32 would make of it is then no rounding that an honest program does. Empty where all work is in float64,
+// and where an operation gives what is whole, or jumps.
 std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& inputs,
                                const nlohmann::json& parameters);
 

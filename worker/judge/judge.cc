@@ -442,7 +442,9 @@ class Judge {
       if (!trace.left) {
         problem_.indices = IndicesOf(trace.graph, description["inputs"], description["parameters"]);
         if (!trace.partial) {
-          problem_.in_double = InDouble(trace.graph, description["inputs"], description["parameters"]);
+          const DoubleWork work = DoubleWorkOf(trace.graph, description["inputs"], description["parameters"]);
+          problem_.in_double = work == DoubleWork::kThroughout;
+          problem_.widened = work == DoubleWork::kWidened;
           problem_.in_double_first = DoubleInputs(trace.graph, description["inputs"], description["parameters"]);
         }
       }

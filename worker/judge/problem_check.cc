@@ -204,6 +204,7 @@ class Checker {
       tensors.nudged = first_.nudged[i];
     }
     tensors.noise.in_double = problem_.in_double;
+    tensors.noise.widened = problem_.widened;
     return CompareTensors(tensors, reference_.DefaultRule());
   }
 
