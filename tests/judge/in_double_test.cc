@@ -41,35 +41,63 @@ TEST_CASE("What is converted at the end was computed in float64", "[in_double]")
                      json::array()) == DoubleWork::kOther);
 }
 
+// in0 and in1 are of float32, p0 of bfloat16.
+DoubleWork OfShort(const json& graph) {
+  return DoubleWorkOf(graph, json::array({Type("float32"), Type("float32")}), json::array({Type("bfloat16")}));
+}
+
 TEST_CASE("What comes in in a shorter type may be widened before anything is made of it", "[in_double]") {
-  const auto of = [](const json& graph) {
-    return DoubleWorkOf(graph, json::array({Type("float32")}), json::array({Type("bfloat16")}));
-  };
-  const json view = Operation("view", {"in0"}, "v0", "float32"), wide = Operation("_to_copy", {"v0"}, "v1", "float64");
+  const json view = Operation("view", {"in0"}, "v0", "float32"), wide = Operation("to", {"v0", "7"}, "v1", "float64");
   const json work = Operation("sub", {"v1", "v1"}, "v2", "float64"),
-             end = Operation("_to_copy", {"v2"}, "v3", "float32");
-  CHECK(of(json::array({view, wide, work, end})) == DoubleWork::kWidened);
-  CHECK(of(json::array({view, wide, work, Operation("mul", {"v2", "p0"}, "v3", "float64")})) == DoubleWork::kWidened);
-  CHECK(of(json::array({Operation("sum", {"in0"}, "v0", "float64")})) == DoubleWork::kWidened);
+             end = Operation("to", {"v2", "6"}, "v3", "float32");
+  const auto then = [&](const json& last) { return OfShort(json::array({view, wide, work, end, last})); };
+  CHECK(OfShort(json::array({view, wide, work, end})) == DoubleWork::kWidened);
+  CHECK(OfShort(json::array({view, wide, work})) == DoubleWork::kWidened);
+  CHECK(OfShort(json::array({view, wide, work, Operation("mul", {"v2", "p0"}, "v3", "float64")})) ==
+        DoubleWork::kWidened);
+  CHECK(OfShort(json::array({Operation("sum", {"in0"}, "v0", "float64")})) == DoubleWork::kWidened);
+  CHECK(OfShort(json::array({view, wide, Operation("gt", {"v1", "0"}, "v2", "bool")})) == DoubleWork::kWidened);
   CHECK(WorkOf(json::array({Operation("sub", {"in0", "p0"}, "v0", "float64")}), "float32") == DoubleWork::kWidened);
-  // Something is made of it as it is, of what float64 made in a shorter type, or of nothing.
-  CHECK(of(json::array({Operation("exp", {"in0"}, "v0", "float32"), wide, work, end})) == DoubleWork::kOther);
-  CHECK(of(json::array({view, wide, work, end, Operation("exp", {"v3"}, "v4", "float32")})) == DoubleWork::kOther);
-  CHECK(of(json::array({view, wide, work, end, Operation("add", {"v3", "in0"}, "v4", "float32")})) ==
-        DoubleWork::kOther);
-  CHECK(of(json::array({view, Operation("gt", {"v0", "0"}, "v1", "bool")})) == DoubleWork::kOther);
-  CHECK(of(json::array({view})) == DoubleWork::kOther);
-  CHECK(of(json::array()) == DoubleWork::kOther);
+  CHECK(then(Operation("type_as", {"v2", "in0"}, "v4", "float32")) == DoubleWork::kWidened);
+  CHECK(then(Operation("to", {"v3", "6"}, "v4", "float32")) == DoubleWork::kWidened);
+  CHECK(then(Operation("numel", {"in0"}, "v4", "int")) == DoubleWork::kWidened);
+  CHECK(then(Operation("stack", {"v3"}, "v4", "float32")) == DoubleWork::kWidened);
+  CHECK(OfShort(json::array({Operation("to", {"in0", "6"}, "v0", "float32"), wide, work})) == DoubleWork::kWidened);
+  json list = Operation("ListConstruct", {"in0", "in1"}, "v4", "Tensor[]");
+  list["kind"] = "prim::ListConstruct";
+  CHECK(OfShort(json::array({list, Operation("cat", {"v4"}, "v0", "float32"), wide, work})) == DoubleWork::kWidened);
+}
+
+TEST_CASE("What is made of it as it is, or in a shorter type, is not widened", "[in_double]") {
+  const json wide = Operation("to", {"in0", "7"}, "v1", "float64"),
+             work = Operation("sub", {"v1", "v1"}, "v2", "float64");
+  const json end = Operation("to", {"v2", "6"}, "v3", "float32");
+  const auto then = [&](const json& last) { return OfShort(json::array({wide, work, end, last})); };
+  CHECK(then(Operation("exp", {"in1"}, "v4", "float32")) == DoubleWork::kOther);
+  CHECK(then(Operation("gt", {"in1", "0"}, "v4", "bool")) == DoubleWork::kOther);
+  CHECK(then(Operation("to", {"in1", "4"}, "v4", "int64")) == DoubleWork::kOther);
+  CHECK(then(Operation("to", {"in1", "5"}, "v4", "float16")) == DoubleWork::kOther);
+  CHECK(then(Operation("zeros_like", {"in1"}, "v4", "float32")) == DoubleWork::kOther);
+  CHECK(then(Operation("exp", {"v3"}, "v4", "float32")) == DoubleWork::kOther);
+  CHECK(then(Operation("add", {"v3", "in0"}, "v4", "float32")) == DoubleWork::kOther);
+  CHECK(then(Operation("mul", {"v2", "v3"}, "v4", "float64")) == DoubleWork::kOther);
+  json own = Operation("", {"v2"}, "v4", "float64");
+  own["kind"] = "prim::PythonOp";
+  CHECK(then(own) == DoubleWork::kOther);
+  CHECK(OfShort(json::array({Operation("view", {"in0"}, "v0", "float32")})) == DoubleWork::kOther);
+  CHECK(OfShort(json::array()) == DoubleWork::kOther);
 }
 
 TEST_CASE("Inputs of which something is computed in float64 are known, whatever comes later", "[in_double]") {
-  const auto of = [](const json& graph) {
-    return DoubleInputs(graph, json::array({Type("float64"), Type("float64"), Type("float32")}), json::array());
+  const auto of = [](const json& graph, const json& results = json::array({"v2"})) {
+    return DoubleInputs(graph, results, json::array({Type("float64"), Type("float64"), Type("float32")}),
+                        json::array());
   };
   const json difference = Operation("sub", {"in0", "in0", "1"}, "v0", "float64");
   const json end = Operation("_to_copy", {"v0"}, "v1", "float32");
   const json work = Operation("mul", {"v1", "in2"}, "v2", "float32");
   CHECK(of(json::array({difference, end, work})) == std::vector<bool>{true, false, false});
+  CHECK(of(json::array({difference, end, work}), json::array({"v2", "v0"})).empty());
   const json view = Operation("view", {"in1"}, "v3", "float64");
   CHECK(of(json::array({view, Operation("exp", {"v3"}, "v0", "float64"), end, work})) ==
         std::vector<bool>{false, true, false});

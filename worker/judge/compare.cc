@@ -231,12 +231,13 @@ ResponsePass ResponsesFor(const ComparisonInput& input, const Rule& rule, const 
 
 ScaledThresholds ThresholdsFor(const wire::DType& output_type, double output_rms, double reduction, double few,
                                double uncertain, const ReferenceNoise& measured, const Rule& rule) {
+  const wire::DType type = WorkType(output_type, measured);
   ReferenceNoise noise = measured;
-  if (noise.widened && !rule.any_order && rule.reduced == 0) {
+  const bool rounds = type.bits < (type.kind == wire::DTypeKind::kComplex ? 128 : 64);  // as float64 does not
+  if (noise.widened && rounds && !rule.any_order && rule.reduced == 0) {
     noise.condition = std::max(1.0, noise.condition * kFiner);
     noise.condition_max = std::max(1.0, noise.condition_max * kFiner);
   }
-  const wire::DType type = WorkType(output_type, noise);
   const ScaledConstants constants = ConstantsFor(type);
   const double work = WorkError(type, reduction, rule, few);
   // By what is rounded once, at the end.

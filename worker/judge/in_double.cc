@@ -1,5 +1,6 @@
 #include "worker/judge/in_double.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -14,6 +15,19 @@ using nlohmann::json;
 
 const WordList& Converts() {
   static const auto* words = new WordList("_to_copy to type_as ");
+  return *words;
+}
+// Give elements of their operands in another order or place, beside those of Passes.
+const WordList& Moves() {
+  static const auto* words = new WordList(
+      "T cat constant_pad_nd embedding flip gather index index_select mT masked_select numpy_T pad repeat "
+      "repeat_interleave roll stack swapaxes take tile where ");
+  return *words;
+}
+// Operations of no tensors, of which nothing is unknown. What a script or a function of its own does inside is.
+const WordList& Known() {
+  static const auto* words =
+      new WordList("prim::ListConstruct prim::ListUnpack prim::NumToTensor prim::TupleConstruct prim::TupleUnpack ");
   return *words;
 }
 // Hand on what they are given.
@@ -52,48 +66,53 @@ Width WidthOf(const json& type) {
 }  // namespace
 
 DoubleWork DoubleWorkOf(const json& graph, const json& inputs, const json& parameters) {
-  bool any = false, made = false;  // comes in in float64, is made in it
-  std::set<std::string> given;     // what comes in in a shorter type, until it is converted
+  bool any = false, made = false;            // comes in in float64, is made in it
+  std::map<std::string, std::string> given;  // what comes in in a shorter type, and that; a list of it has none
+  std::set<std::string> shorter;             // values that were converted to a shorter type
   const auto comes_in = [&](const json& types, const std::string& prefix) {
     for (std::size_t i = 0; i < types.size(); ++i) {
-      if (WidthOf(types[i]) == Width::kShort) given.insert(prefix + std::to_string(i));
+      if (WidthOf(types[i]) == Width::kShort) given[prefix + std::to_string(i)] = types[i].value("dtype", "");
       any = any || WidthOf(types[i]) == Width::kDouble;
     }
   };
   comes_in(inputs, "in");
   comes_in(parameters, "p");
   const bool widened = !given.empty();
-  std::set<std::string> shorter;  // values that were converted
   for (const json& operation : graph) {
-    const std::string name = OperationName(operation.value("kind", ""));
-    const bool passes = Passes().Has(name), converts = Converts().Has(name);
+    const std::string kind = operation.value("kind", ""), name = OperationName(kind);
+    if (kind.rfind("aten::", 0) != 0 && !Known().Has(kind)) return DoubleWork::kOther;
+    const bool converts = Converts().Has(name), passes = converts || Passes().Has(name) || Moves().Has(name);
+    std::vector<std::string> operands;
+    if (!Shapes().Has(name)) operands = operation.at("inputs").get<std::vector<std::string>>();
+    if (converts && operands.size() > 1) operands.resize(1);  // another says the type
     bool of_given = false, of_shorter = false;
-    for (const json& operand : operation.at("inputs")) {
-      of_given = of_given || given.count(operand.get<std::string>()) != 0;
-      of_shorter = of_shorter || shorter.count(operand.get<std::string>()) != 0;
+    for (const std::string& operand : operands) {
+      of_given = of_given || given.count(operand) != 0;
+      of_shorter = of_shorter || shorter.count(operand) != 0;
     }
     if (of_shorter && !passes) return DoubleWork::kOther;
     const json &outputs = operation.at("outputs"), &types = operation.at("output_types");
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Width width = i < types.size() ? WidthOf(types[i]) : Width::kNone;
       const std::string output = outputs[i].get<std::string>();
-      if (passes) {  // (a list has no type of its own)
-        if (of_given) given.insert(output);
-        if (of_shorter || (width == Width::kShort && !of_given)) shorter.insert(output);
+      made = made || width == Width::kDouble;
+      if (!passes) {
+        if (i >= types.size() || width == Width::kShort) return DoubleWork::kOther;
+        // (What is of two types is computed in the wider one.)
+        if (of_given && width != Width::kDouble) return DoubleWork::kOther;
         continue;
       }
-      if (i >= types.size() || (width == Width::kShort && !converts)) return DoubleWork::kOther;
-      // (What is of two types is computed in the wider one.)
-      if (of_given && width != Width::kDouble) return DoubleWork::kOther;
-      if (width == Width::kShort) shorter.insert(output);
-      made = made || width == Width::kDouble;
+      const std::string type = width == Width::kNone ? "" : types[i].value("dtype", "");
+      if (of_given && converts && width != Width::kDouble && given.at(operands[0]) != type) return DoubleWork::kOther;
+      if (of_given && width != Width::kDouble) given[output] = type;
+      if (of_shorter || (width == Width::kShort && !of_given)) shorter.insert(output);
     }
   }
   if (graph.empty() || !(widened ? made : any)) return DoubleWork::kOther;
   return widened ? DoubleWork::kWidened : DoubleWork::kThroughout;
 }
 
-std::vector<bool> DoubleInputs(const json& graph, const json& inputs, const json& parameters) {
+std::vector<bool> DoubleInputs(const json& graph, const json& results, const json& inputs, const json& parameters) {
   if (DoubleWorkOf(graph, inputs, parameters) == DoubleWork::kThroughout) return {};
   std::vector<bool> used(inputs.size(), false);
   std::map<std::string, std::size_t> holds;  // of values: the input whose elements they are
@@ -108,6 +127,11 @@ std::vector<bool> DoubleInputs(const json& graph, const json& inputs, const json
     for (const json& type : types) {
       const std::string dtype = type.is_object() ? type.value("dtype", std::string()) : std::string();
       if (dtype == "bool" || dtype.rfind("int", 0) == 0 || dtype.rfind("uint", 0) == 0) return {};
+    }
+    // Nor would it show what float64 itself rounds.
+    for (std::size_t i = 0; i < outputs.size() && i < types.size(); ++i) {
+      const bool result = std::find(results.begin(), results.end(), outputs[i]) != results.end();
+      if (result && WidthOf(types[i]) == Width::kDouble) return {};
     }
     for (const json& operand : operation.at("inputs")) {
       const auto held = holds.find(operand.get<std::string>());

@@ -19,9 +19,9 @@ enum class DoubleWork {
 DoubleWork DoubleWorkOf(const nlohmann::json& graph, const nlohmann::json& inputs, const nlohmann::json& parameters);
 
 // Of each input of any other program: whether it is of float64 and something is computed of it, as it is, in float64.
-// What float32 would make of it is then no rounding that an honest program does. Empty where all work is in float64,
-// and where an operation gives what is whole, or jumps.
-std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& inputs,
+// What float32 would make of it is then no rounding that an honest program does. Empty where all work is in float64, or
+// a result is of it (`results`: names of values), and where an operation gives what is whole, or jumps.
+std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& results, const nlohmann::json& inputs,
                                const nlohmann::json& parameters);
 
 }  // namespace grove::judge

@@ -445,7 +445,8 @@ class Judge {
           const DoubleWork work = DoubleWorkOf(trace.graph, description["inputs"], description["parameters"]);
           problem_.in_double = work == DoubleWork::kThroughout;
           problem_.widened = work == DoubleWork::kWidened;
-          problem_.in_double_first = DoubleInputs(trace.graph, description["inputs"], description["parameters"]);
+          problem_.in_double_first =
+              DoubleInputs(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
         }
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);

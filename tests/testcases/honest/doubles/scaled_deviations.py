@@ -1,0 +1,22 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """Readings in float64, less their mean, over their deviation, times a weight of float32."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(128) + 0.5)
+
+    def forward(self, x):
+        d = x - x.mean(-1, keepdim=True)
+        return d / (d.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * self.weight
+
+
+def get_inputs():
+    return [torch.randn(64, 128, dtype=torch.float64) + 3000.0]
+
+
+def get_init_inputs():
+    return []
