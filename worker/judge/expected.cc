@@ -26,8 +26,7 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   const Expected::Turned turned = i < expected.turned.size() ? expected.turned[i] : Expected::Turned();
   ComparedTensors compared{
       got, expected.plain[i], {}, {}, std::max(problem.ReductionOf(i), expected.crowded), {}, {}, 0, {}, 0};
-  compared.noise.in_double = problem.in_double;
-  compared.noise.widened = problem.widened;
+  compared.noise = problem.Noise();
   const Exactness exactness = Fractions(expected.plain[i]) ? Exactness::kRounded : problem.ExactnessOf(i);
   if (exactness == Exactness::kExact) return compared;  // no nudge says anything of it
   compared.high = At(expected.high, i);
@@ -41,9 +40,7 @@ ComparedTensors Measured(const LoadedProblem& problem, std::size_t i, const at::
   if (i < expected.errors.size()) compared.own_error = expected.errors[i];
   compared.nudged = At(expected.nudged, i);
   compared.wide = At(expected.wide, i);
-  compared.noise = noise;
-  compared.noise.in_double = problem.in_double;
-  compared.noise.widened = problem.widened;
+  compared.noise = problem.Noise(noise);
   compared.jumps = problem.ExactnessOf(i) == Exactness::kExact ? 0 : jumps;
   return compared;
 }

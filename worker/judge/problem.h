@@ -54,6 +54,12 @@ struct LoadedProblem {
   bool KnowsDouble() const {  // what rounding in float32 would do says nothing of it, or of a part of it
     return in_double || std::find(in_double_first.begin(), in_double_first.end(), true) != in_double_first.end();
   }
+  // `measured`, with what is known of the work in any draw.
+  ReferenceNoise Noise(ReferenceNoise measured = {}) const {
+    measured.in_double = in_double;
+    measured.widened = widened;
+    return measured;
+  }
   std::vector<double> reckoned;  // of each input, as Reckoned says; empty where that is not known
   std::vector<Indices> indices;  // of each input; empty where that is not known
   // Of the tensors that get_inputs() gave when the problem was described (the first of several shape sets).

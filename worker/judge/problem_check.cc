@@ -203,8 +203,7 @@ class Checker {
     if (tensors.high.defined() && i < first_.nudged.size() && first_.nudged[i].sizes() == tensors.high.sizes()) {
       tensors.nudged = first_.nudged[i];
     }
-    tensors.noise.in_double = problem_.in_double;
-    tensors.noise.widened = problem_.widened;
+    tensors.noise = problem_.Noise();
     return CompareTensors(tensors, reference_.DefaultRule());
   }
 
