@@ -20,8 +20,12 @@ json Operation(const std::string& kind, const std::vector<std::string>& inputs, 
 }
 
 // in0 is of float64, in1 of int64.
+// What the last operation of a graph gives.
+json Last(const json& graph) { return graph.empty() ? json::array() : graph.back().at("outputs"); }
+
 DoubleWork WorkOf(const json& graph, const std::string& parameter = "float64") {
-  return DoubleWorkOf(graph, json::array({Type("float64"), Type("int64")}), json::array({Type(parameter)}));
+  return DoubleWorkOf(graph, Last(graph), json::array({Type("float64"), Type("int64")}),
+                      json::array({Type(parameter)}));
 }
 bool Of(const json& graph) { return WorkOf(graph) == DoubleWork::kThroughout; }
 
@@ -37,35 +41,46 @@ TEST_CASE("What is converted at the end was computed in float64", "[in_double]")
       {difference, end, Operation("view", {"v1"}, "v2", "float32"), Operation("sum", {"v2"}, "v3", "float32")})));
   CHECK_FALSE(Of(json::array({Operation("arange", {"8"}, "v0", "float32")})));
   CHECK_FALSE(Of(json::array()));
-  CHECK(DoubleWorkOf(json::array({Operation("add", {"in0", "in0", "1"}, "v0", "int64")}), json::array({Type("int64")}),
-                     json::array()) == DoubleWork::kOther);
+  CHECK(DoubleWorkOf(json::array({Operation("add", {"in0", "in0", "1"}, "v0", "int64")}), json::array({"v0"}),
+                     json::array({Type("int64")}), json::array()) == DoubleWork::kOther);
 }
 
-// in0 and in1 are of float32, p0 of bfloat16.
-DoubleWork OfShort(const json& graph) {
-  return DoubleWorkOf(graph, json::array({Type("float32"), Type("float32")}), json::array({Type("bfloat16")}));
+// in0 and in1 are of float32, p0 of bfloat16; `results`: what the last operation gives.
+DoubleWork OfShort(const json& graph, const json& results = nullptr) {
+  return DoubleWorkOf(graph, results.is_null() ? Last(graph) : results, json::array({Type("float32"), Type("float32")}),
+                      json::array({Type("bfloat16")}));
 }
 
 TEST_CASE("What comes in in a shorter type may be widened before anything is made of it", "[in_double]") {
   const json view = Operation("view", {"in0"}, "v0", "float32"), wide = Operation("to", {"v0", "7"}, "v1", "float64");
   const json work = Operation("sub", {"v1", "v1"}, "v2", "float64"),
              end = Operation("to", {"v2", "6"}, "v3", "float32");
-  const auto then = [&](const json& last) { return OfShort(json::array({view, wide, work, end, last})); };
+  const auto then = [&](const json& last, const json& results = nullptr) {
+    return OfShort(json::array({view, wide, work, end, last}), results);
+  };
   CHECK(OfShort(json::array({view, wide, work, end})) == DoubleWork::kWidened);
-  CHECK(OfShort(json::array({view, wide, work})) == DoubleWork::kWidened);
-  CHECK(OfShort(json::array({view, wide, work, Operation("mul", {"v2", "p0"}, "v3", "float64")})) ==
-        DoubleWork::kWidened);
-  CHECK(OfShort(json::array({Operation("sum", {"in0"}, "v0", "float64")})) == DoubleWork::kWidened);
-  CHECK(OfShort(json::array({view, wide, Operation("gt", {"v1", "0"}, "v2", "bool")})) == DoubleWork::kWidened);
-  CHECK(WorkOf(json::array({Operation("sub", {"in0", "p0"}, "v0", "float64")}), "float32") == DoubleWork::kWidened);
   CHECK(then(Operation("type_as", {"v2", "in0"}, "v4", "float32")) == DoubleWork::kWidened);
   CHECK(then(Operation("to", {"v3", "6"}, "v4", "float32")) == DoubleWork::kWidened);
-  CHECK(then(Operation("numel", {"in0"}, "v4", "int")) == DoubleWork::kWidened);
+  CHECK(then(Operation("numel", {"in0"}, "v4", "int"), json::array({"v3"})) == DoubleWork::kWidened);
   CHECK(then(Operation("stack", {"v3"}, "v4", "float32")) == DoubleWork::kWidened);
-  CHECK(OfShort(json::array({Operation("to", {"in0", "6"}, "v0", "float32"), wide, work})) == DoubleWork::kWidened);
+  CHECK(then(Operation("mul", {"v2", "p0"}, "v4", "float64"), json::array({"v4", "v3"})) == DoubleWork::kWidened);
+  CHECK(then(Operation("gt", {"v2", "0"}, "v4", "bool"), json::array({"v4", "v3"})) == DoubleWork::kWidened);
+  CHECK(then(Operation("to", {"v3", "7"}, "v4", "float64")) == DoubleWork::kWidened);  // it holds float32
+  CHECK(OfShort(json::array({Operation("to", {"in0", "6"}, "v0", "float32"), wide, work, end})) ==
+        DoubleWork::kWidened);
   json list = Operation("ListConstruct", {"in0", "in1"}, "v4", "Tensor[]");
   list["kind"] = "prim::ListConstruct";
-  CHECK(OfShort(json::array({list, Operation("cat", {"v4"}, "v0", "float32"), wide, work})) == DoubleWork::kWidened);
+  CHECK(OfShort(json::array({list, Operation("cat", {"v4"}, "v0", "float32"), wide, work, end})) ==
+        DoubleWork::kWidened);
+}
+
+TEST_CASE("Where it comes out as float64, all is float64's", "[in_double]") {
+  const json wide = Operation("to", {"in0", "7"}, "v1", "float64");
+  CHECK(OfShort(json::array({wide, Operation("mul", {"v1", "p0"}, "v2", "float64")})) == DoubleWork::kThroughout);
+  // Of flags alone it is not said.
+  CHECK(OfShort(json::array({wide, Operation("gt", {"v1", "0"}, "v2", "bool")})) == DoubleWork::kWidened);
+  CHECK(OfShort(json::array({Operation("sum", {"in0"}, "v0", "float64")})) == DoubleWork::kThroughout);
+  CHECK(WorkOf(json::array({Operation("sub", {"in0", "p0"}, "v0", "float64")}), "float32") == DoubleWork::kThroughout);
 }
 
 TEST_CASE("What is made of it as it is, or in a shorter type, is not widened", "[in_double]") {

@@ -65,8 +65,9 @@ Width WidthOf(const json& type) {
 
 }  // namespace
 
-DoubleWork DoubleWorkOf(const json& graph, const json& inputs, const json& parameters) {
-  bool any = false, made = false;            // comes in in float64, is made in it
+DoubleWork DoubleWorkOf(const json& graph, const json& results, const json& inputs, const json& parameters) {
+  bool any = false;                          // comes in in float64
+  std::set<std::string> made;                // in float64
   std::map<std::string, std::string> given;  // what comes in in a shorter type, and that; a list of it has none
   std::set<std::string> shorter;             // values that were converted to a shorter type
   const auto comes_in = [&](const json& types, const std::string& prefix) {
@@ -95,7 +96,7 @@ DoubleWork DoubleWorkOf(const json& graph, const json& inputs, const json& param
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Width width = i < types.size() ? WidthOf(types[i]) : Width::kNone;
       const std::string output = outputs[i].get<std::string>();
-      made = made || width == Width::kDouble;
+      if (width == Width::kDouble) made.insert(output);
       if (!passes) {
         if (i >= types.size() || width == Width::kShort) return DoubleWork::kOther;
         // (What is of two types is computed in the wider one.)
@@ -108,12 +109,18 @@ DoubleWork DoubleWorkOf(const json& graph, const json& inputs, const json& param
       if (of_shorter || (width == Width::kShort && !of_given)) shorter.insert(output);
     }
   }
-  if (graph.empty() || !(widened ? made : any)) return DoubleWork::kOther;
-  return widened ? DoubleWork::kWidened : DoubleWork::kThroughout;
+  if (graph.empty() || !(widened ? !made.empty() : any)) return DoubleWork::kOther;
+  if (!widened) return DoubleWork::kThroughout;
+  const auto result_of = [&results](const auto& values) {
+    return std::any_of(results.begin(), results.end(),
+                       [&](const json& result) { return values.count(result.get<std::string>()) != 0; });
+  };
+  const bool all_made = result_of(made) && !result_of(given) && !result_of(shorter);
+  return all_made ? DoubleWork::kThroughout : DoubleWork::kWidened;
 }
 
 std::vector<bool> DoubleInputs(const json& graph, const json& results, const json& inputs, const json& parameters) {
-  if (DoubleWorkOf(graph, inputs, parameters) == DoubleWork::kThroughout) return {};
+  if (DoubleWorkOf(graph, results, inputs, parameters) == DoubleWork::kThroughout) return {};
   std::vector<bool> used(inputs.size(), false);
   std::map<std::string, std::size_t> holds;  // of values: the input whose elements they are
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -9,18 +9,19 @@ namespace grove::judge {
 
 enum class DoubleWork {
   kOther,
-  kThroughout,  // fractions come in as float64 alone (complex128 among them), at least one of them
-  kWidened,     // some come in in a shorter type, and something is made of them in float64 alone
+  kThroughout,  // and fractions come in as float64 alone, or come out so (complex128 among them; one at least)
+  kWidened,     // some come in in a shorter type, and some come out so, or none comes out
 };
 
-// `graph`: GraphOp list, of a program without branches whose values do not leave it; `inputs`, `parameters`: TensorType
-// lists. kOther, too, where something of a shorter type is made otherwise than by conversion, or not handed on as it
-// is, and of an empty graph.
-DoubleWork DoubleWorkOf(const nlohmann::json& graph, const nlohmann::json& inputs, const nlohmann::json& parameters);
+// `graph`: GraphOp list, of a program without branches whose values do not leave it; `results`: names of values;
+// `inputs`, `parameters`: TensorType lists. kOther, too, where something of a shorter type is made otherwise than by
+// conversion, or not handed on as it is, and of an empty graph.
+DoubleWork DoubleWorkOf(const nlohmann::json& graph, const nlohmann::json& results, const nlohmann::json& inputs,
+                        const nlohmann::json& parameters);
 
 // Of each input of any other program: whether it is of float64 and something is computed of it, as it is, in float64.
 // What float32 would make of it is then no rounding that an honest program does. Empty where all work is in float64, or
-// a result is of it (`results`: names of values), and where an operation gives what is whole, or jumps.
+// a result is of it, and where an operation gives what is whole, or jumps.
 std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& results, const nlohmann::json& inputs,
                                const nlohmann::json& parameters);
 

@@ -442,7 +442,8 @@ class Judge {
       if (!trace.left) {
         problem_.indices = IndicesOf(trace.graph, description["inputs"], description["parameters"]);
         if (!trace.partial) {
-          const DoubleWork work = DoubleWorkOf(trace.graph, description["inputs"], description["parameters"]);
+          const DoubleWork work =
+              DoubleWorkOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
           problem_.in_double = work == DoubleWork::kThroughout;
           problem_.widened = work == DoubleWork::kWidened;
           problem_.in_double_first =
