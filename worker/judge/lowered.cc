@@ -12,16 +12,14 @@
 #include <utility>
 
 #include "worker/judge/common_errors.h"
+#include "worker/judge/marks.h"
 #include "worker/judge/tensor_type.h"
 
 namespace grove::judge {
 namespace {
 
-constexpr std::int64_t kFewest = 512, kMost = std::int64_t{1} << 20;  // elements that are looked at
-constexpr std::int64_t kParts = 4;
-constexpr double kShare = 0.5, kLargestShare = 2, kShareOfPart = 0.2;
-constexpr double kCorrelation = 0.15, kSigmas = 7;  // honest errors have 1 / sqrt(elements), of either sign
-constexpr double kOwnShare = 0.5;                   // that the reference's own errors may have of any of them
+constexpr std::int64_t kFewest = 512;  // elements of an output that are looked at
+constexpr double kOwnShare = 0.5;      // that the reference's own errors may have of any of them
 // Marks on grids of the judge's own are as independent of any program's errors: what these have of them by chance,
 // where an output has few elements that differ, or rows that are alike.
 constexpr int kControls = 16;
@@ -38,15 +36,10 @@ constexpr Format kFormats[] = {{"rounded to the 10 bits of half precision and TF
                                {"cut to the 10 bits of TF32", 13, false},
                                {"rounded to the 7 bits of bfloat16", 16, true}};
 
-at::Tensor Some(const at::Tensor& all) {
-  const at::Tensor flat = all.reshape({-1});
-  return flat.narrow(0, 0, std::min(flat.numel(), kMost));
-}
-
-// As many elements of it at most, as a block that lies in its corner.
+// As many elements at most as are looked at, as a block that lies in its corner.
 at::Tensor Corner(at::Tensor all) {
-  for (std::int64_t dim = 0; dim < all.dim() && all.numel() > kMost; ++dim) {
-    all = all.narrow(dim, 0, std::max<std::int64_t>(all.size(dim) * kMost / all.numel(), 1));
+  for (std::int64_t dim = 0; dim < all.dim() && all.numel() > kMostLookedAt; ++dim) {
+    all = all.narrow(dim, 0, std::max<std::int64_t>(all.size(dim) * kMostLookedAt / all.numel(), 1));
   }
   return all;
 }
@@ -61,7 +54,7 @@ std::vector<double> Elements(const at::Tensor& values) {
 bool UsesItsBits(const at::Tensor& value) {
   constexpr double kMostElements = 0.9, kSpread = 1.0 / 32;
   constexpr std::int64_t kLost = (std::int64_t{1} << 13) - 1;
-  const at::Tensor dense = Some(value);
+  const at::Tensor dense = LookedAt(value);
   if (dense.view(at::kInt).bitwise_and(kLost).ne(0).to(at::kFloat).mean().item<double>() < kMostElements) return false;
   const at::Tensor wide = dense.to(at::kDouble);
   const double rms = wide.square().mean().sqrt().item<double>();
@@ -83,53 +76,6 @@ std::vector<Leaf> Rounded(const std::vector<Leaf>& leaves, std::size_t factor, c
   return rounded;
 }
 
-// Errors as they are compared: without what a row or a column has in common, so that as many as there are elements are
-// independent, and without what they have of the result itself, which a constant that is a little off gives every
-// element.
-class Plane {
- public:
-  explicit Plane(const at::Tensor& result)
-      : columns_(result.dim() > 1 && result.numel() <= kMost ? result.size(-1) : 1), direction_(Centred(result)) {
-    const double length = direction_.square().sum().sqrt().item<double>();
-    direction_ = length > 0 ? direction_ / length : at::zeros_like(direction_);
-  }
-  // In one row.
-  at::Tensor Without(const at::Tensor& errors) const {
-    const at::Tensor centred = Centred(errors);
-    return centred - direction_ * (centred * direction_).sum();
-  }
-
- private:
-  at::Tensor Centred(const at::Tensor& all) const {
-    at::Tensor flat = Some(all).to(at::kDouble);
-    flat = flat - flat.mean();
-    if (columns_ < 2 || flat.numel() == columns_) return flat;
-    const at::Tensor rows = flat.view({-1, columns_});
-    return (rows - rows.mean(1, /*keepdim=*/true) - rows.mean(0, /*keepdim=*/true)).reshape({-1});
-  }
-
-  const std::int64_t columns_;
-  at::Tensor direction_;
-};
-
-double Sum(const at::Tensor& products) { return products.sum().item<double>(); }
-
-// The least share of the marks that errors have in any part of the output, of parts that lie together and of such that
-// lie apart.
-double LeastShareOfParts(const at::Tensor& errors, const at::Tensor& marks) {
-  const std::int64_t length = errors.numel() / kParts;
-  const at::Tensor products = (errors * marks).narrow(0, 0, length * kParts),
-                   squares = marks.square().narrow(0, 0, length * kParts);
-  double least = 1;
-  for (const auto& [shape, along] : {std::pair{std::vector<std::int64_t>{kParts, length}, std::int64_t{1}},
-                                     std::pair{std::vector<std::int64_t>{length, kParts}, std::int64_t{0}}}) {
-    const at::Tensor shares = products.view(shape).sum(along) / squares.view(shape).sum(along);
-    least = std::min(least, shares.min().item<double>());  // NaN, of a part without marks, is least
-    if (!at::isfinite(shares).all().item<bool>()) return 0;
-  }
-  return least;
-}
-
 std::set<std::size_t> AllFactors(const LoadedProblem& problem) {
   std::set<std::size_t> all;
   for (const auto& factors : problem.float_factors) all.insert(factors.begin(), factors.end());
@@ -148,16 +94,6 @@ struct Planar {
   at::Tensor high, errors, own;
   Plane plane;
 };
-
-struct Likeness {
-  double share = 0, correlation = 0;
-};
-
-Likeness Alike(const at::Tensor& errors, const at::Tensor& marks) {
-  const double all = Sum(marks.square()), both = Sum(marks * errors), own = Sum(errors.square());
-  if (!(all > 0) || !(own > 0) || !std::isfinite(both)) return {};
-  return {both / all, both / std::sqrt(all * own)};
-}
 
 Lowering InCommon(const LoadedProblem& problem, const Output& output) {
   const at::Tensor high = Corner(output.high);
@@ -184,7 +120,7 @@ Lowering Marks(const LoadedProblem& problem, const std::vector<Leaf>& leaves, co
   for (const Output& output : looked_at) {
     const Plane plane(output.high);
     const auto errors = [&](const at::Tensor& values) {
-      return plane.Without(Some(values).to(at::kDouble) - Some(output.high));
+      return plane.Without(LookedAt(values).to(at::kDouble) - LookedAt(output.high));
     };
     outputs.push_back({output.index, output.high, errors(output.got), errors(output.plain), plane});
   }
@@ -197,7 +133,7 @@ Lowering Marks(const LoadedProblem& problem, const std::vector<Leaf>& leaves, co
     for (const Planar& output : outputs) {
       marks.emplace_back();
       if (output.index >= rounded.size() || rounded[output.index].sizes() != output.high.sizes()) continue;
-      marks.back() = output.plane.Without(Some(rounded[output.index]) - Some(output.high));
+      marks.back() = output.plane.Without(LookedAt(rounded[output.index]) - LookedAt(output.high));
     }
     return marks;
   };
@@ -216,9 +152,7 @@ Lowering Marks(const LoadedProblem& problem, const std::vector<Leaf>& leaves, co
         // A reference in such a precision allows it, and whoever rounds otherwise is not to be told from it.
         if (Alike(outputs[i].own, marks[i]).share > kOwnShare) return {};
         const Likeness found = Alike(outputs[i].errors, marks[i]);
-        const double least = std::max(kCorrelation, kSigmas / std::sqrt(static_cast<double>(marks[i].numel())));
-        if (found.share >= kShare && found.share <= kLargestShare && found.correlation >= least &&
-            LeastShareOfParts(outputs[i].errors, marks[i]) >= kShareOfPart) {
+        if (BearMarks(found, outputs[i].errors, marks[i])) {
           suspicions.push_back({i, factor, &format, found});
         }
       }
