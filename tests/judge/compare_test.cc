@@ -185,6 +185,28 @@ TEST_CASE("float64 that holds what was computed in float32 is judged as float32"
   CHECK_FALSE(Compare(input, {}).ok);
 }
 
+TEST_CASE("What float64 makes of widened inputs may not lose what it keeps, on values that the problem gives",
+          "[compare]") {
+  ReferenceNoise narrow, wide;
+  narrow.known = wide.known = wide.widened = true;
+  narrow.condition = wide.condition = 1024;
+  narrow.condition_max = wide.condition_max = 4096;
+  const auto allowed = [](const char* type, const ReferenceNoise& noise, const Rule& rule = {}) {
+    return ThresholdsFor(Type(type), 1, 64, 1, 0, noise, rule).rms;
+  };
+  Rule any_order, reduced;
+  any_order.any_order = true;
+  reduced.reduced = 1e-3;
+  CHECK(allowed("float32", wide) < allowed("float32", narrow) / 256);
+  CHECK(allowed("float32", wide) == allowed("float32", ReferenceNoise{true}));
+  CHECK(allowed("complex64", wide) < allowed("complex64", narrow) / 256);
+  CHECK(allowed("float64", wide) == allowed("float64", narrow));
+  CHECK(allowed("float32", wide, any_order) == allowed("float32", narrow, any_order));
+  CHECK(allowed("float32", wide, reduced) == allowed("float32", narrow, reduced));
+  wide.condition = narrow.condition = 0x1p30;  // of which not all goes
+  CHECK(allowed("float32", wide) > 100 * allowed("float32", ReferenceNoise{true}));
+}
+
 TEST_CASE("A float32 candidate passes against a reference that used TF32", "[compare]") {
   Case c = Dots(363, 400, true, true, 3);
   std::swap(c.got, c.reference);

@@ -19,10 +19,10 @@ json Operation(const std::string& kind, const std::vector<std::string>& inputs, 
           {"output_types", json::array({Type(dtype)})}};
 }
 
-// in0 is of float64, in1 of int64.
 // What the last operation of a graph gives.
 json Last(const json& graph) { return graph.empty() ? json::array() : graph.back().at("outputs"); }
 
+// in0 is of float64, in1 of int64.
 DoubleWork WorkOf(const json& graph, const std::string& parameter = "float64") {
   return DoubleWorkOf(graph, Last(graph), json::array({Type("float64"), Type("int64")}),
                       json::array({Type(parameter)}));
@@ -74,6 +74,29 @@ TEST_CASE("What comes in in a shorter type may be widened before anything is mad
         DoubleWork::kWidened);
 }
 
+TEST_CASE("Nothing is made of an input by what moves its elements", "[in_double]") {
+  const json wide = Operation("to", {"v0", "7"}, "v1", "float64"), end = Operation("to", {"v1", "6"}, "v2", "float32");
+  for (const char* kind : {"atleast_2d", "broadcast_to", "dropout", "masked_fill", "reshape_as", "split_with_sizes",
+                           "tensor_split", "tril", "unfold", "view_as"}) {
+    CHECK(OfShort(json::array({Operation(kind, {"in0"}, "v0", "float32"), wide, end})) == DoubleWork::kWidened);
+  }
+  CHECK(OfShort(json::array({Operation("relu", {"in0"}, "v0", "float32"), wide, end})) == DoubleWork::kOther);
+}
+
+TEST_CASE("Whole numbers are widened as fractions are", "[in_double]") {
+  const auto of = [](const json& graph) {
+    return DoubleWorkOf(graph, Last(graph), json::array({Type("int64")}), json::array());
+  };
+  const json since = Operation("sub", {"in0", "3"}, "v0", "int64"),
+             wide = Operation("to", {"v0", "7"}, "v1", "float64");
+  const json mean = Operation("mean", {"v1"}, "v2", "float64"), end = Operation("to", {"v2", "6"}, "v3", "float32");
+  CHECK(of(json::array({since, wide, mean, end})) == DoubleWork::kWidened);
+  CHECK(of(json::array({since, wide, mean})) == DoubleWork::kThroughout);
+  CHECK(of(json::array({since, Operation("to", {"v0", "6"}, "v1", "float32")})) == DoubleWork::kOther);
+  CHECK(of(json::array({since, Operation("to", {"v0", "6"}, "v1", "float32"),
+                        Operation("mean", {"v1"}, "v2", "float32")})) == DoubleWork::kOther);
+}
+
 TEST_CASE("Where it comes out as float64, all is float64's", "[in_double]") {
   const json wide = Operation("to", {"in0", "7"}, "v1", "float64");
   CHECK(OfShort(json::array({wide, Operation("mul", {"v1", "p0"}, "v2", "float64")})) == DoubleWork::kThroughout);
@@ -105,8 +128,7 @@ TEST_CASE("What is made of it as it is, or in a shorter type, is not widened", "
 
 TEST_CASE("Inputs of which something is computed in float64 are known, whatever comes later", "[in_double]") {
   const auto of = [](const json& graph, const json& results = json::array({"v2"})) {
-    return DoubleInputs(graph, results, json::array({Type("float64"), Type("float64"), Type("float32")}),
-                        json::array());
+    return DoubleInputs(graph, results, json::array({Type("float64"), Type("float64"), Type("float32")}));
   };
   const json difference = Operation("sub", {"in0", "in0", "1"}, "v0", "float64");
   const json end = Operation("_to_copy", {"v0"}, "v1", "float32");

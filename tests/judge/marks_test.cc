@@ -32,6 +32,10 @@ TEST_CASE("Errors that are marks and as much of their own bear them, and others 
   at::Tensor half = marks.clone();
   half.narrow(0, 12, 12).zero_();
   CHECK_FALSE(Bears(result, half, marks));
+  at::Tensor apart = marks.clone();  // without every fourth element
+  apart.view({-1, 4}).select(1, 0).zero_();
+  CHECK_FALSE(Bears(result, apart, marks));
+  CHECK_FALSE(Bears(result, marks + 20 * own, marks));
 }
 
 TEST_CASE("Marks are found where they are a hundred millionth of the result") {

@@ -20,8 +20,12 @@ const WordList& Converts() {
 // Give elements of their operands in another order or place, beside those of Passes.
 const WordList& Moves() {
   static const auto* words = new WordList(
-      "T cat constant_pad_nd embedding flip gather index index_select mT masked_select numpy_T pad repeat "
-      "repeat_interleave roll stack swapaxes take tile where ");
+      "T atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to cat column_stack concat concatenate "
+      "constant_pad_nd diagonal dropout dsplit dstack embedding flip fliplr flipud gather hsplit hstack index "
+      "index_select mT masked_fill masked_select meshgrid moveaxis numpy_T pad repeat repeat_interleave reshape_as "
+      "roll "
+      "rot90 split_with_sizes stack swapaxes swapdims take take_along_dim tensor_split tile tril triu unfold view_as "
+      "vsplit vstack where ");
   return *words;
 }
 // Operations of no tensors, of which nothing is unknown. What a script or a function of its own does inside is.
@@ -109,8 +113,8 @@ DoubleWork DoubleWorkOf(const json& graph, const json& results, const json& inpu
       if (of_shorter || (width == Width::kShort && !of_given)) shorter.insert(output);
     }
   }
-  if (graph.empty() || !(widened ? !made.empty() : any)) return DoubleWork::kOther;
-  if (!widened) return DoubleWork::kThroughout;
+  if (graph.empty() || (made.empty() && (widened || !any))) return DoubleWork::kOther;
+  if (!widened && any) return DoubleWork::kThroughout;
   const auto result_of = [&results](const auto& values) {
     return std::any_of(results.begin(), results.end(),
                        [&](const json& result) { return values.count(result.get<std::string>()) != 0; });
@@ -119,8 +123,7 @@ DoubleWork DoubleWorkOf(const json& graph, const json& results, const json& inpu
   return all_made ? DoubleWork::kThroughout : DoubleWork::kWidened;
 }
 
-std::vector<bool> DoubleInputs(const json& graph, const json& results, const json& inputs, const json& parameters) {
-  if (DoubleWorkOf(graph, results, inputs, parameters) == DoubleWork::kThroughout) return {};
+std::vector<bool> DoubleInputs(const json& graph, const json& results, const json& inputs) {
   std::vector<bool> used(inputs.size(), false);
   std::map<std::string, std::size_t> holds;  // of values: the input whose elements they are
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -10,7 +10,7 @@ namespace grove::judge {
 enum class DoubleWork {
   kOther,
   kThroughout,  // and fractions come in as float64 alone, or come out so (complex128 among them; one at least)
-  kWidened,     // some come in in a shorter type, and some come out so, or none comes out
+  kWidened,     // they come in in a shorter type, or none comes in, and some come out so, or none comes out
 };
 
 // `graph`: GraphOp list, of a program without branches whose values do not leave it; `results`: names of values;
@@ -19,10 +19,10 @@ enum class DoubleWork {
 DoubleWork DoubleWorkOf(const nlohmann::json& graph, const nlohmann::json& results, const nlohmann::json& inputs,
                         const nlohmann::json& parameters);
 
-// Of each input of any other program: whether it is of float64 and something is computed of it, as it is, in float64.
-// What float32 would make of it is then no rounding that an honest program does. Empty where all work is in float64, or
-// a result is of it, and where an operation gives what is whole, or jumps.
-std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& results, const nlohmann::json& inputs,
-                               const nlohmann::json& parameters);
+// Of each input of a program that is not kThroughout: whether it is of float64 and something is computed of it, as it
+// is, in float64. What float32 would make of it is then no rounding that an honest program does. Empty where a result
+// is of float64, and where an operation gives what is whole, or jumps.
+std::vector<bool> DoubleInputs(const nlohmann::json& graph, const nlohmann::json& results,
+                               const nlohmann::json& inputs);
 
 }  // namespace grove::judge

@@ -446,8 +446,9 @@ class Judge {
               DoubleWorkOf(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
           problem_.in_double = work == DoubleWork::kThroughout;
           problem_.widened = work == DoubleWork::kWidened;
-          problem_.in_double_first =
-              DoubleInputs(trace.graph, trace.outputs, description["inputs"], description["parameters"]);
+          if (!problem_.in_double) {
+            problem_.in_double_first = DoubleInputs(trace.graph, trace.outputs, description["inputs"]);
+          }
         }
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);

@@ -15,7 +15,8 @@ constexpr std::int64_t kParts = 4;
 constexpr double kShare = 0.5, kLargestShare = 2, kShareOfPart = 0.2;
 constexpr double kCorrelation = 0.15, kSigmas = 7;  // honest errors have 1 / sqrt(elements), of either sign
 // Of the result's rms. What is left of columns that are alike is float64's rounding of them (2^-53), or of the sums
-// that they are (2^-42 at 2^24 terms); rounded factors leave 2^-14.3 / sqrt(terms), 2^-27 there.
+// that they are (2^-42 at 2^24 terms). Factors rounded to 10 bits leave 2^-12.3 / sqrt(terms), and a 32nd of it where
+// they vary by no more than that: 2^-29 there.
 constexpr double kOwnRounding = 0x1p-36;
 
 double Sum(const at::Tensor& values) { return values.sum().item<double>(); }

@@ -29,7 +29,7 @@ struct LoadedProblem {
   bool continuous = false;            // no thresholds, indices or poles in its graph, as far as that is known
   bool chooses = false;               // results are put in order, or chosen among others, by an operation of its graph
   bool in_double = false;             // it works in float64 throughout (in_double.h)
-  bool widened = false;               // its inputs are of shorter types, and all work is in float64
+  bool widened = false;               // all work is in float64, and no result, of inputs of shorter types
   std::vector<bool> in_double_first;  // of each input: DoubleInputs
   std::vector<Exactness> exactness;   // of each output; empty where there is no graph
   Exactness ExactnessOf(std::size_t output) const {
