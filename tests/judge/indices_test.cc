@@ -57,6 +57,44 @@ TEST_CASE("What says where something is read, and is compared with a number, is 
   CHECK(First(added).use == Use::kPlaces);
 }
 
+TEST_CASE("A number that is replaced before anything is looked up does no harm there", "[indices]") {
+  const json whole = Type("int64", {64}), flags = Type("bool", {64});
+  const auto then = [&](std::vector<json> before, const std::string& rows) {
+    before.push_back(Rows("p0", rows));
+    return First(json(before)).compared;
+  };
+  const auto compare = [&](const std::string& kind, const std::string& number) {
+    return Operation(kind, {"in1", number}, "v1", flags);
+  };
+  const auto fill = [&](const std::string& of, const std::string& mask, const std::string& number) {
+    return Operation("masked_fill", {of, mask, number}, "v3", whole);
+  };
+  const json not_that = Operation("bitwise_not", {"v1"}, "v2", flags);
+  const std::vector<double> ignored{-100}, none{-1};
+  CHECK(then({compare("ne", "-100"), not_that, fill("in1", "v2", "0")}, "v3") == ignored);
+  CHECK(then({compare("eq", "-100"), fill("in1", "v1", "0")}, "v3") == ignored);
+  CHECK(then({compare("ge", "0"), Operation("clamp", {"in1", "0", "null"}, "v3", whole)}, "v3") == none);
+  CHECK(then({compare("gt", "-1"), Operation("clamp_min", {"in1", "1"}, "v3", whole)}, "v3") == none);
+  CHECK(then({compare("lt", "0"), fill("in1", "v1", "0")}, "v3") == none);
+  const json zeros = Operation("zeros_like", {"in1"}, "v4", whole);
+  CHECK(then({compare("ne", "-1"), zeros, Operation("where", {"v1", "in1", "v4"}, "v3", whole)}, "v3") == none);
+  CHECK(then({compare("eq", "-1"), Operation("where", {"v1", "0", "in1"}, "v3", whole)}, "v3") == none);
+  // Where it is left, where another is replaced, and where what stands there is none of the table's.
+  CHECK(then({compare("ne", "-100")}, "in1").empty());
+  CHECK(then({compare("ne", "-100"), fill("in1", "v1", "0")}, "v3").empty());
+  CHECK(then({compare("eq", "-1"), Operation("where", {"v1", "in1", "0"}, "v3", whole)}, "v3").empty());
+  CHECK(then({compare("eq", "-100"), fill("in1", "v1", "500")}, "v3").empty());
+  CHECK(then({compare("eq", "-100"), fill("in1", "v1", "-100")}, "v3").empty());
+  CHECK(then({compare("eq", "-100"), Operation("clamp", {"in1", "-200", "null"}, "v3", whole)}, "v3").empty());
+  const json slice = Operation("slice", {"in1", "0", "1", "null", "1"}, "v5", whole);
+  CHECK(then({compare("eq", "-100"), slice, fill("v5", "v1", "0")}, "v3").empty());
+  // Also used as it is.
+  CHECK(First(json::array({compare("eq", "-100"), fill("in1", "v1", "0"), Rows("p0", "v3"), Rows("p1")}))
+            .compared.empty());
+  // Another order than that of zero says nothing of single numbers.
+  CHECK(First(json::array({compare("ge", "7"), Rows("p0")})).use == Use::kOther);
+}
+
 TEST_CASE("What says where something is read or added to is a place", "[indices]") {
   const Indices read = First(json::array({Operation("index_select", {"p0", "0", "in1"})}));
   CHECK(read.use == Use::kPlaces);

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kFewExact = 16;    // that two draws have alike by chance
+constexpr std::int64_t kFewExact = 16;    // integers that two draws have alike by chance
 constexpr std::int64_t kFewOfMasks = 64;  // the same, of flags of which nine of ten are alike
 constexpr double kPart = 4;               // of a row, at most
 constexpr double kLess = 0.75;
@@ -180,7 +180,8 @@ bool CanBeOthers(const at::Tensor& value, const json& graph) {
     return value.numel() >= kFewOfMasks && IsMask(value) && !(number && TakesIndices(graph));
   }
   if (Fractions(value)) return True(at::isfinite(FirstOf(value))) && !MeansMoreAlike(value);
-  return value.numel() >= kFewExact && !(number && (!True(FirstOf(value).eq(1)) || TakesIndices(graph)));
+  // (Flags that chance made alike may be others as well.)
+  return flags || (value.numel() >= kFewExact && True(FirstOf(value).eq(1)) && !TakesIndices(graph));
 }
 
 // One of the places that get_inputs() expanded, which hold one number.

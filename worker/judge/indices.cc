@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <utility>
 
 #include "worker/judge/operations.h"
 #include "worker/judge/words.h"
@@ -49,6 +49,20 @@ const WordList& Adds() {  // the same
   static const auto* words = new WordList("index_add scatter_add scatter_reduce ");
   return *words;
 }
+// (self, number): where it is none of the numbers below zero, which stand for nothing, or where it is one.
+const WordList& Orders() {
+  static const auto* words =
+      new WordList("__ge__ __gt__ __le__ __lt__ ge greater greater_equal gt le less less_equal lt ");
+  return *words;
+}
+const WordList& Negates() {
+  static const auto* words = new WordList("__invert__ bitwise_not logical_not ");
+  return *words;
+}
+const WordList& Zeros() {
+  static const auto* words = new WordList("new_zeros zeros zeros_like ");
+  return *words;
+}
 constexpr std::size_t kIndex = 2;                       // operand of these
 constexpr std::size_t kLabel = 1, kIgnored = 4;         // operands of a loss
 constexpr std::size_t kRows = 1, kPadding = 8;          // of an embedding and a bag of them
@@ -62,7 +76,7 @@ class Reader {
       const std::string name = "in" + std::to_string(i), dtype = inputs[i].value("dtype", "");
       types_[name] = inputs[i];
       if (dtype != "int32" && dtype != "int64") continue;
-      holds_[name] = i;
+      holds_[name] = {i, {}};
       uses_[i].known = true;
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) types_["p" + std::to_string(i)] = parameters[i];
@@ -79,8 +93,10 @@ class Reader {
       lists_[outputs.at(0).get<std::string>()] = operands;
       return;
     }
+    if (Zeros().Has(name) && !outputs.empty()) zeros_.insert(outputs.at(0).get<std::string>());
+    if (Negates().Has(name) && !operands.empty()) Negate(operands, outputs);
     if (InPlace(kind) && !name.empty() && name.back() == '_') {
-      if (const auto changed = Held(operands, 0)) uses_[*changed].known = false;
+      if (const auto changed = Held(operands, 0)) uses_[changed->input].known = false;
       name.pop_back();
     }
     for (std::size_t operand = 0; operand < operands.size(); ++operand) {
@@ -88,8 +104,10 @@ class Reader {
         // (A view of another type has other numbers.)
         if (operand == 0 && Passes().Has(name) && !(name == "view" && Number(operands, 1))) {
           for (const json& output : outputs) holds_[output.get<std::string>()] = *input;
+        } else if (const auto kept = Guarded(name, operands, operand, *input)) {
+          holds_[outputs.at(0).get<std::string>()] = *kept;
         } else {
-          Used(name, operands, operand, &uses_[*input]);
+          Used(name, operands, outputs, operand, *input);
         }
       } else if (const auto list = lists_.find(operands[operand].get<std::string>()); list != lists_.end()) {
         bool masked = false;  // a mask takes several dimensions, and what comes behind it counts otherwise
@@ -100,10 +118,10 @@ class Reader {
           const auto within = Held(list->second, i);
           if (!within) continue;
           if (operand == kSubscript && Subscripts(name, operands) && !masked) {
-            At(operands, 0, static_cast<double>(i), Indices::Use::kPlaces, &uses_[*within]);
-            uses_[*within].adds = uses_[*within].adds || name == "index_put";
+            At(operands, 0, static_cast<double>(i), Indices::Use::kPlaces, *within);
+            uses_[within->input].adds = uses_[within->input].adds || name == "index_put";
           } else {
-            uses_[*within].known = false;
+            uses_[within->input].known = false;
           }
         }
       }
@@ -119,14 +137,14 @@ class Reader {
       one.use = uses.labels ? Indices::Use::kLabels : names ? Indices::Use::kNames : Indices::Use::kPlaces;
       one.adds = uses.adds;
       double rows = HUGE_VAL;
-      for (const auto& [places, ignored] : uses.places) {
+      for (const Places& of : uses.places) {
         // A number that is one in all tables is one wherever the input stands. (Infinite: in whatever there is.)
-        if (std::isfinite(places) && std::isfinite(rows) && rows != places) one.use = Indices::Use::kOther;
-        rows = std::min(rows, places);
+        if (std::isfinite(of.count) && std::isfinite(rows) && rows != of.count) one.use = Indices::Use::kOther;
+        rows = std::min(rows, of.count);
       }
       const auto harmless = [&uses = uses](double value) {
-        return !uses.counted && std::all_of(uses.places.begin(), uses.places.end(), [&](const auto& of) {
-          return of.second == value || (value >= 0 && value < of.first) || !std::isfinite(of.first);
+        return !uses.counted && std::all_of(uses.places.begin(), uses.places.end(), [&](const Places& of) {
+          return of.guard.Takes(value) || (value >= 0 && value < of.count) || !std::isfinite(of.count);
         });
       };
       const auto keep = [&](const std::vector<double>& from, std::vector<double>* to) {
@@ -141,13 +159,36 @@ class Reader {
   }
 
  private:
+  // Numbers that have gone before a use, and the largest of what stands in their place.
+  struct Guard {
+    std::vector<double> numbers;
+    double below = -HUGE_VAL;  // all of these
+    double instead = 0;
+    bool Takes(double value) const {
+      return value < below || std::find(numbers.begin(), numbers.end(), value) != numbers.end();
+    }
+  };
+  struct Element {  // of an input, as it is or guarded
+    std::size_t input;
+    Guard guard;
+  };
+  struct Places {  // of a use
+    double count;
+    Guard guard;
+  };
+  struct Mask {  // where a value is this number, or is not (below zero: all such numbers)
+    std::string of;
+    double number;
+    bool equal;
+    bool below;
+  };
   struct Uses {
     bool known = false, labels = true, adds = false, counted = false;
-    std::vector<std::pair<double, std::optional<double>>> places;  // of each use; what it ignores
+    std::vector<Places> places;
     std::vector<double> named, compared;
   };
 
-  std::optional<std::size_t> Held(const json& operands, std::size_t at) const {
+  std::optional<Element> Held(const json& operands, std::size_t at) const {
     if (at >= operands.size()) return std::nullopt;
     const auto known = holds_.find(operands[at].get<std::string>());
     return known != holds_.end() ? std::optional(known->second) : std::nullopt;
@@ -176,60 +217,126 @@ class Reader {
   }
 
   // A use for places of this dimension of an operand (negative: from the last).
-  void At(const json& operands, std::size_t table, std::optional<double> dim, Indices::Use use, Uses* uses,
+  void At(const json& operands, std::size_t table, std::optional<double> dim, Indices::Use use, const Element& element,
           std::optional<double> ignored = std::nullopt) {
+    Uses* uses = &uses_[element.input];
     uses->labels = uses->labels && use == Indices::Use::kLabels;
     const auto shape = Shape(operands.at(table));
     const double at = !dim || !shape ? -1 : *dim < 0 ? *dim + static_cast<double>(shape->size()) : *dim;
     if (at < 0 || at >= static_cast<double>(shape->size())) {
       uses->known = false;
-    } else {
-      uses->places.emplace_back((*shape)[static_cast<std::size_t>(at)], ignored);
+      return;
     }
+    const double count = (*shape)[static_cast<std::size_t>(at)];
+    if (element.guard.instead >= count) uses->known = false;
+    uses->places.push_back({count, element.guard});
+    if (ignored) uses->places.back().guard.numbers.push_back(*ignored);
   }
 
-  void Used(const std::string& name, const json& operands, std::size_t operand, Uses* uses) {
+  // What is written in the place of numbers that stand for nothing: elements.clamp(min=0), masked_fill(elements ==
+  // -100, 0), where(elements != -1, elements, 0).
+  std::optional<Element> Guarded(const std::string& name, const json& operands, std::size_t operand,
+                                 Element element) const {
+    if ((name == "clamp" || name == "clamp_min" || name == "clip") && operand == 0) {
+      const auto least = Number(operands, 1);
+      if (!least || *least < 0) return std::nullopt;
+      element.guard.below = std::max(element.guard.below, *least);
+      element.guard.instead = std::max(element.guard.instead, *least);
+      return element;
+    }
+    const bool fills = name == "masked_fill" && operand == 0, chooses = name == "where" && operand > 0;
+    if ((!fills && !chooses) || operands.size() != 3) return std::nullopt;
+    const auto mask = masks_.find(operands[fills ? 1 : 0].get<std::string>());
+    const std::size_t other = fills ? 2 : 3 - operand;
+    const auto instead = zeros_.count(operands[other].get<std::string>()) != 0 ? 0 : Number(operands, other);
+    // The number goes where it is one that is equal, and here where it is chosen in the other case.
+    if (mask == masks_.end() || mask->second.of != operands[operand] || !instead || *instead < 0) return std::nullopt;
+    if (mask->second.equal != (fills || operand == 2)) return std::nullopt;
+    if (mask->second.below) element.guard.below = std::max(element.guard.below, 0.0);
+    element.guard.numbers.push_back(mask->second.number);
+    element.guard.instead = std::max(element.guard.instead, *instead);
+    return element;
+  }
+
+  void Negate(const json& operands, const json& outputs) {
+    const auto mask = masks_.find(operands.at(0).get<std::string>());
+    if (mask == masks_.end()) return;
+    Mask negated = mask->second;
+    negated.equal = !negated.equal;
+    masks_[outputs.at(0).get<std::string>()] = negated;
+  }
+
+  // Compared with zero, or with -1, by which is larger: -1 is what stands for nothing.
+  static std::optional<bool> IsBelowZero(const std::string& name, double number) {
+    const bool zero = number == 0, one_less = number == -1;
+    if (name == "lt" || name == "less" || name == "__lt__") return zero ? std::optional(true) : std::nullopt;
+    if (name == "le" || name == "less_equal" || name == "__le__") return one_less ? std::optional(true) : std::nullopt;
+    if (name == "ge" || name == "greater_equal" || name == "__ge__") return zero ? std::optional(false) : std::nullopt;
+    return one_less ? std::optional(false) : std::nullopt;
+  }
+
+  void Used(const std::string& name, const json& operands, const json& outputs, std::size_t operand,
+            const Element& element) {
     using Use = Indices::Use;
     constexpr double kAnywhere = HUGE_VAL;
+    Uses* uses = &uses_[element.input];
     if (Shapes().Has(name) && operand == 0) return;
     if (Compares().Has(name) && operands.size() == 2) {
       const auto number = Number(operands, 1 - operand);
       if (!number) {
         uses->known = false;
       } else {
-        uses->places.emplace_back(kAnywhere, std::nullopt);
+        uses->places.push_back({kAnywhere, {}});
         if (*number == std::round(*number)) uses->compared.push_back(*number);
+        const bool equal = name == "eq" || name == "__eq__";
+        if (Plain(element)) masks_[outputs.at(0).get<std::string>()] = {operands[operand], *number, equal, false};
+      }
+    } else if (Orders().Has(name) && operand == 0 && operands.size() == 2) {
+      const auto number = Number(operands, 1);
+      const auto below = number ? IsBelowZero(name, *number) : std::nullopt;
+      if (!below) {
+        uses->known = false;
+      } else {
+        uses->places.push_back({kAnywhere, {}});
+        uses->compared.push_back(-1);
+        if (Plain(element)) masks_[outputs.at(0).get<std::string>()] = {operands[operand], -1, *below, true};
       }
     } else if (Losses().Has(name) && operand == kLabel) {
       const auto ignored = Number(operands, kIgnored);
       const auto scores = Shape(operands.at(0));
-      At(operands, 0, scores && scores->size() < 2 ? 0.0 : 1.0, Use::kLabels, uses, ignored);
+      At(operands, 0, scores && scores->size() < 2 ? 0.0 : 1.0, Use::kLabels, element, ignored);
       if (ignored && *ignored != kNothingIgnored) uses->named.push_back(*ignored);
     } else if (name == "ctc_loss" && operand == kLabel) {
-      At(operands, 0, -1, Use::kLabels, uses);
+      At(operands, 0, -1, Use::kLabels, element);
     } else if ((name == "embedding" || name == "embedding_bag") && operand == kRows) {
-      At(operands, 0, 0, Use::kLabels, uses);
+      At(operands, 0, 0, Use::kLabels, element);
       const auto padding = name == "embedding_bag" ? Number(operands, kPadding) : std::nullopt;
       if (padding && *padding >= 0) uses->named.push_back(*padding);
     } else if (name == "bincount" && operand == 0) {
       // As many places as the largest number: none that is named.
-      uses->places.emplace_back(kAnywhere, std::nullopt);
+      uses->places.push_back({kAnywhere, {}});
       uses->counted = true;
       uses->labels = false;
       uses->adds = true;
     } else if (name == "one_hot" && operand == 0 && Number(operands, 1).value_or(0) > 0) {
-      uses->places.emplace_back(*Number(operands, 1), std::nullopt);
+      uses->places.push_back({*Number(operands, 1), element.guard});
     } else if ((Reads().Has(name) || Adds().Has(name)) && operand == kIndex) {
-      At(operands, 0, Number(operands, 1), Use::kPlaces, uses);
+      At(operands, 0, Number(operands, 1), Use::kPlaces, element);
       uses->adds = uses->adds || Adds().Has(name);
     } else if (name == "scatter" && operand == kIndex && operands.size() == 4 && Number(operands, 3)) {
-      At(operands, 0, Number(operands, 1), Use::kPlaces, uses);  // of a number, the same whichever is written
+      At(operands, 0, Number(operands, 1), Use::kPlaces, element);  // of a number, the same whichever is written
     } else {
       uses->known = false;
     }
   }
 
-  std::map<std::string, std::size_t> holds_;  // of values: the input whose elements they hold as they are
+  static bool Plain(const Element& element) {
+    return element.guard.numbers.empty() && element.guard.below == -HUGE_VAL;
+  }
+
+  std::map<std::string, Element> holds_;  // of values: the input whose elements they hold
+  std::map<std::string, Mask> masks_;     // of values
+  std::set<std::string> zeros_;
   std::map<std::string, json> types_, lists_;
   std::vector<Uses> uses_;
 };
