@@ -32,10 +32,11 @@ constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4
               kSmall = kAlone + kMostAlone, kSorted = kSmall + 1, kMostSorted = 2;
 constexpr double kSortedScale = 4;  // of one sorted input alone
 constexpr int kShiftedAlone = 2;    // the first of the forms of SHIFTED in which one input alone is moved
-constexpr int kDown = kShiftedAlone + kMostAlone, kNegative = kDown + 1;  // of SHIFTED
-constexpr double kTurn = 6.283185307179586;                               // radians
-constexpr int kMostFactors = 2;  // forms of SPARSE, for the inputs that are a factor
-constexpr double kHeld = 16;     // spacings of the type that must fit into the spread of shifted values
+constexpr int kDown = kShiftedAlone + kMostAlone, kNegative = kDown + 1, kLow = kNegative + 1;  // of SHIFTED
+constexpr double kLowShift = 3;              // rms: gates are open a little, memories long
+constexpr double kTurn = 6.283185307179586;  // radians
+constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
+constexpr double kHeld = 16;                 // spacings of the type that must fit into the spread of shifted values
 constexpr std::int64_t kBlock = std::int64_t{1} << 22;  // elements that are nudged at a time
 
 bool RandomSigns(int form) { return form == kSigns || form == kLess || form == kSignsAlone; }
@@ -362,7 +363,7 @@ int Forms(Distribution distribution) {
     case Distribution::kScaled:
       return kSorted + kMostSorted;
     case Distribution::kShifted:
-      return kNegative + 1;
+      return kLow + 1;
     case Distribution::kIntegers:
       return kIntegerForms;
     case Distribution::kOutliers:
@@ -481,9 +482,11 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
           made = value.abs().neg();
           break;
         }
-        const bool near_one = form == 1;
-        const double shrink = near_one ? kNearOne : kShrink, shift = near_one ? 1 : kShift;
-        made = (wide * shrink + (form == kDown ? -shift : shift)).to(value.scalar_type());
+        if (form == kLow && value.is_complex()) continue;
+        const double rms = form == kLow ? wide.square().mean().sqrt().item<double>() : 0;
+        const double shrink = form == kLow ? 1 : form == 1 ? kNearOne : kShrink;
+        const double shift = form == kLow ? kLowShift * rms : form == 1 ? 1 : kShift;
+        made = (wide * shrink + (Downwards(distribution, form) ? -shift : shift)).to(value.scalar_type());
         const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
         if (spread < kHeld * shift * Spacing(type)) {
           result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : kTried;
@@ -566,6 +569,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       result.how = form == 1           ? "x * 0.01 + 1"
                    : form == kDown     ? "x * 0.1 - 1000"
                    : form == kNegative ? "-|x|"
+                   : form == kLow      ? "x less three times its rms"
                    : alone             ? "one input alone x * 0.1 + 1000"
                                        : "x * 0.1 + 1000";
       break;

@@ -23,7 +23,7 @@ Distribution ParseDistribution(const std::string& name);
 // SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; where the
 // reference bears neither (an exponential), less large with such signs, or these alone, and one input alone large;
 // small; one of the inputs that are sorted, a little larger. SHIFTED has: far from zero, near one to fall back
-// to, one input alone, far below zero, and all below zero to fall back to. OUTLIERS has three: one element in a thousand; a few in all, and
+// to, one input alone, far below zero, and all below zero to fall back to, and a little below zero. OUTLIERS has three: one element in a thousand; a few in all, and
 // less large ones where the reference does not bear these. SPARSE has, beside the first, one for each of two inputs
 // that are a factor of a product: made by KeepOneTerm (one_term.h), not by Transform. RARE has those of rare_values.h
 // and of fixed_inputs.h, INTEGERS those of other_integers.h and few_integers.h.

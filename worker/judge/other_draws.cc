@@ -106,7 +106,10 @@ Rules RulesOn(Distribution distribution, const Rule& given, double reduced, cons
   rules.rule.cap = kMostNoise;
   rules.rule.any_order = true;
   // Not where elements are left out: their part in sums is what is looked for.
-  if (distribution == Distribution::kScaled || distribution == Distribution::kRare) rules.units = given_rms;
+  if (distribution == Distribution::kScaled || distribution == Distribution::kShifted ||
+      distribution == Distribution::kRare) {
+    rules.units = given_rms;
+  }
   return rules;
 }
 
