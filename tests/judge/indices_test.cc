@@ -91,6 +91,21 @@ TEST_CASE("A number that is replaced before anything is looked up does no harm t
   // Also used as it is.
   CHECK(First(json::array({compare("eq", "-100"), fill("in1", "v1", "0"), Rows("p0", "v3"), Rows("p1")}))
             .compared.empty());
+  // What is changed, and what says how many there are or where.
+  json change = Operation("fill_", {"v5", "0"}, "v6", flags);
+  CHECK(then({compare("eq", "-100"), change, fill("in1", "v1", "0")}, "v3").empty());
+  const auto with = [&](std::vector<json> rest) {
+    rest.insert(rest.begin(), {compare("eq", "-100"), fill("in1", "v1", "0"), Rows("p0", "v3")});
+    return First(json(rest));
+  };
+  CHECK(with({Operation("mul", {"v8", "v1"}, "v5")}).compared == ignored);
+  CHECK(with({Operation("repeat_interleave", {"v1", "4", "0", "null"}, "v5")}).compared == ignored);
+  CHECK(with({Operation("masked_scatter", {"v8", "v1", "in0"}, "v5")}).use == Use::kOther);
+  const json count = Operation("cumsum", {"v1", "0", "null"}, "v5", whole);
+  CHECK(with({count, Operation("gather", {"in0", "0", "v5", "false"}, "v6")}).use == Use::kOther);
+  CHECK(with({count, List({"v5"}), Operation("index", {"p1", "v7"}, "v6")}).use == Use::kOther);
+  CHECK(First(json::array({compare("eq", "-100"), fill("in1", "v1", "10"), Operation("one_hot", {"v3", "10"}, "v5")}))
+            .use == Use::kOther);
   // Another order than that of zero says nothing of single numbers.
   CHECK(First(json::array({compare("ge", "7"), Rows("p0")})).use == Use::kOther);
 }

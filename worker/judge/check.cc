@@ -273,7 +273,7 @@ bool Check::VerifyFairly(const Conversation& conversation, Arena* arena, Slot* s
 }
 
 template <typename Work>
-void Check::OnOthers(Distribution distribution, const Work& work) {
+void Check::OnOthers(Distribution distribution, int form, const Work& work) {
   // Also where a verdict ends it.
   struct Given {
     Check* check;
@@ -288,7 +288,7 @@ void Check::OnOthers(Distribution distribution, const Work& work) {
       check->current_ = &check->findings_.outcomes.front();
     }
   } given{this};
-  rules_ = RulesOn(distribution, rule_, settings_.reduced, given_rms_);
+  rules_ = RulesOn(distribution, form, rule_, settings_.reduced, given_rms_);
   for (Outcome& outcome : findings_.outcomes) {
     if (outcome.distribution == distribution) current_ = &outcome;
   }
@@ -398,7 +398,7 @@ void Check::Run(Conversation* conversation, Arena* arena, std::size_t timed_slot
       continue;
     }
     progress("check", std::string(Word(one)) + " inputs");
-    OnOthers(one, [&] { Try(one, conversation, arena, timed_slots, random); });
+    OnOthers(one, 0, [&] { Try(one, conversation, arena, timed_slots, random); });
     const double took = Since(begin) - foreign_wall_ - spent;
     longest = std::max(longest, took);
     counted += std::min(each, took);
@@ -437,6 +437,7 @@ void Check::Try(Distribution distribution, Conversation* conversation, Arena* ar
     Slot* slot = &arena->at(index);
     arena->Forget();
     noise_.assign(noise_.size(), {});
+    rules_ = RulesOn(distribution, form, rule_, settings_.reduced, given_rms_);
     OtherDraw drawn = others_.Draw(distribution, form, *slot, rules_);
     if (!drawn.skipped.empty()) {
       if (current_->trials == 0 && (current_->skipped.empty() || drawn.skipped != kTried)) {
@@ -492,7 +493,7 @@ std::optional<OtherDraw> Check::DrawAgain(const Slot& slot) {
   while (const auto kept = others_.TakeKept()) {
     const double seconds = problem_.double_seconds;
     std::optional<OtherDraw> drawn;
-    OnOthers(kept->first, [&] {
+    OnOthers(kept->first, kept->second, [&] {
       if (kept->first == Distribution::kGiven && kept->second == kAsDrawn) rules_.rule.leaning = false;
       drawn = ExpectsLater() ? others_.DrawValues(kept->first, kept->second, slot)
                              : others_.Draw(kept->first, kept->second, slot, rules_);
@@ -510,7 +511,7 @@ std::optional<OtherDraw> Check::DrawAgain(const Slot& slot) {
 bool Check::VerifyAgain(const Conversation& conversation, Arena* arena, Slot* slot, const Reply& reply,
                         OtherDraw drawn) {
   bool of_use = true;
-  OnOthers(drawn.distribution, [&] {
+  OnOthers(drawn.distribution, drawn.form, [&] {
     if (drawn.as_drawn) rules_.rule.leaning = false;
     std::vector<at::Tensor> got = Take(*slot);
     if (ExpectsLater()) {

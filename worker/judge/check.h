@@ -93,7 +93,7 @@ class Check {
   std::optional<Expected> Better(const Expected& expected, const std::vector<Leaf>& leaves, std::size_t shape_set);
   // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN as drawn.
   template <typename Work>
-  void OnOthers(Distribution distribution, const Work& work);
+  void OnOthers(Distribution distribution, int form, const Work& work);
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.
   void MakeRoom();
   bool LooksForMarks(const std::vector<Leaf>& leaves) const;

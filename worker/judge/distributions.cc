@@ -32,7 +32,8 @@ constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4
               kSmall = kAlone + kMostAlone, kSorted = kSmall + 1, kMostSorted = 2;
 constexpr double kSortedScale = 4;  // of one sorted input alone
 constexpr int kShiftedAlone = 2;    // the first of the forms of SHIFTED in which one input alone is moved
-constexpr int kDown = kShiftedAlone + kMostAlone, kNegative = kDown + 1, kLow = kNegative + 1;  // of SHIFTED
+constexpr int kDown = kShiftedAlone + kMostAlone, kNegative = kDown + 1, kLow = kNegative + 1,
+              kLowLess = kLow + 1;           // of SHIFTED
 constexpr double kLowShift = 3;              // rms: gates are open a little, memories long
 constexpr double kTurn = 6.283185307179586;  // radians
 constexpr int kMostFactors = 2;              // forms of SPARSE, for the inputs that are a factor
@@ -363,7 +364,7 @@ int Forms(Distribution distribution) {
     case Distribution::kScaled:
       return kSorted + kMostSorted;
     case Distribution::kShifted:
-      return kLow + 1;
+      return kLowLess + 1;
     case Distribution::kIntegers:
       return kIntegerForms;
     case Distribution::kOutliers:
@@ -384,7 +385,7 @@ bool OneTerm(Distribution distribution, int form) { return distribution == Distr
 bool Needless(Distribution distribution, int form, const std::set<int>& borne) {
   if (distribution == Distribution::kShifted) {
     // (Each that is moved alone says something of itself.)
-    if (form >= kDown) return form == kNegative && borne.count(kDown) != 0;
+    if (form >= kDown) return (form == kNegative || form == kLowLess) && borne.count(form - 1) != 0;
     return form < kShiftedAlone ? form > 0 && borne.count(0) != 0 : !borne.empty() && *borne.begin() < kShiftedAlone;
   }
   if (distribution == Distribution::kOutliers) return form == kFewLess && borne.count(kFew) != 0;
@@ -482,13 +483,18 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
           made = value.abs().neg();
           break;
         }
-        if (form == kLow && value.is_complex()) continue;
-        const double rms = form == kLow ? wide.square().mean().sqrt().item<double>() : 0;
-        const double shrink = form == kLow ? 1 : form == 1 ? kNearOne : kShrink;
-        const double shift = form == kLow ? kLowShift * rms : form == 1 ? 1 : kShift;
+        const bool low = form >= kLow;
+        if (low && value.is_complex()) continue;
+        const bool positive = low && (True(value.ge(0).all()) || True(value.le(0).all()));
+        one_sign = one_sign || positive;
+        if (positive && form == kLowLess) continue;
+        const double rms = low ? wide.square().mean().sqrt().item<double>() : 0;
+        const double shrink = low ? 1 : form == 1 ? kNearOne : kShrink;
+        const double shift = low ? kLowShift * rms : form == 1 ? 1 : kShift;
         made = (wide * shrink + (Downwards(distribution, form) ? -shift : shift)).to(value.scalar_type());
         const double spread = shrink * wide.std(/*unbiased=*/false).item<double>();
         if (spread < kHeld * shift * Spacing(type)) {
+          if (low) continue;
           result.skipped = form == 0 ? "the inputs' type cannot hold their variation beside 1000" : kTried;
           return result;
         }
@@ -539,7 +545,8 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
   }
   // (Of one input there is no other that could stay.)
   if ((changed == 0 && distribution == Distribution::kOutliers && form != 0) ||
-      (changed == 0 && Downwards(distribution, form)) || (alone && changeable < 2) ||
+      (changed == 0 && Downwards(distribution, form)) ||
+      (distribution == Distribution::kShifted && form == kLowLess && !one_sign) || (alone && changeable < 2) ||
       (alone && changed == 0 && changeable > 0)) {
     result.skipped = kTried;
     return result;
@@ -570,6 +577,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
                    : form == kDown     ? "x * 0.1 - 1000"
                    : form == kNegative ? "-|x|"
                    : form == kLow      ? "x less three times its rms"
+                   : form == kLowLess  ? "x less three times its rms, but of inputs of one sign"
                    : alone             ? "one input alone x * 0.1 + 1000"
                                        : "x * 0.1 + 1000";
       break;

@@ -23,10 +23,11 @@ Distribution ParseDistribution(const std::string& name);
 // SCALED has forms: large with signs at random where all have one sign; large as they are, to fall back to; where the
 // reference bears neither (an exponential), less large with such signs, or these alone, and one input alone large;
 // small; one of the inputs that are sorted, a little larger. SHIFTED has: far from zero, near one to fall back
-// to, one input alone, far below zero, and all below zero to fall back to, and a little below zero. OUTLIERS has three: one element in a thousand; a few in all, and
-// less large ones where the reference does not bear these. SPARSE has, beside the first, one for each of two inputs
-// that are a factor of a product: made by KeepOneTerm (one_term.h), not by Transform. RARE has those of rare_values.h
-// and of fixed_inputs.h, INTEGERS those of other_integers.h and few_integers.h.
+// to, one input alone, far below zero, and all below zero to fall back to, a little below
+// zero, and that without the inputs of one sign to fall back to. OUTLIERS has three: one element in a thousand; a few
+// in all, and less large ones where the reference does not bear these. SPARSE has, beside the first, one for each of
+// two inputs that are a factor of a product: made by KeepOneTerm (one_term.h), not by Transform. RARE has those of
+// rare_values.h and of fixed_inputs.h, INTEGERS those of other_integers.h and few_integers.h.
 int Forms(Distribution distribution);
 bool Downwards(Distribution distribution, int form);  // of SHIFTED
 // Whether such values need not be made: they are to fall back to where others are not borne. `borne`: the forms of the

@@ -57,7 +57,7 @@ at::Tensor OfFew(const at::Tensor& value, const Indices& indices, Random* random
   }
   // Each as often as the four together, but for one place of each row, so that none is nothing else.
   const at::Tensor which = Uniform(value, generator).mul_(static_cast<double>(named.size()) + 1).floor_();
-  if (value.dim() > 1) {
+  if (value.dim() > 0) {
     const auto kept = random->Below(static_cast<std::uint64_t>(value.size(-1)));
     which.select(-1, static_cast<std::int64_t>(kept)).fill_(static_cast<double>(named.size()));
   }

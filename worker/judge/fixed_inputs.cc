@@ -180,8 +180,9 @@ bool CanBeOthers(const at::Tensor& value, const json& graph) {
     return value.numel() >= kFewOfMasks && IsMask(value) && !(number && TakesIndices(graph));
   }
   if (Fractions(value)) return True(at::isfinite(FirstOf(value))) && !MeansMoreAlike(value);
-  // (Flags that chance made alike may be others as well.)
-  return flags || (value.numel() >= kFewExact && True(FirstOf(value).eq(1)) && !TakesIndices(graph));
+  // (Flags that chance made alike may be others as well. One alone may be a length.)
+  if (flags) return value.numel() > 1;
+  return value.numel() >= kFewExact && True(FirstOf(value).eq(1)) && !TakesIndices(graph);
 }
 
 // One of the places that get_inputs() expanded, which hold one number.

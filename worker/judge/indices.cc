@@ -71,7 +71,8 @@ constexpr double kNothingIgnored = -100;
 
 class Reader {
  public:
-  Reader(const json& inputs, const json& parameters) : uses_(inputs.size()) {
+  // `in_place`: the graph has operations that change something.
+  Reader(const json& inputs, const json& parameters, bool in_place) : in_place_(in_place), uses_(inputs.size()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const std::string name = "in" + std::to_string(i), dtype = inputs[i].value("dtype", "");
       types_[name] = inputs[i];
@@ -91,6 +92,7 @@ class Reader {
       types_[outputs[i].get<std::string>()] = types[i];
     if (Lists().Has(name)) {
       lists_[outputs.at(0).get<std::string>()] = operands;
+      FollowMasks(name, operands, outputs);
       return;
     }
     if (Zeros().Has(name) && !outputs.empty()) zeros_.insert(outputs.at(0).get<std::string>());
@@ -99,22 +101,22 @@ class Reader {
       if (const auto changed = Held(operands, 0)) uses_[changed->input].known = false;
       name.pop_back();
     }
+    FollowMasks(name, operands, outputs);
     for (std::size_t operand = 0; operand < operands.size(); ++operand) {
       if (const auto input = Held(operands, operand)) {
         // (A view of another type has other numbers.)
-        if (operand == 0 && Passes().Has(name) && !(name == "view" && Number(operands, 1))) {
+        if (operand == 0 && Passes().Has(name) && !(name == "view" && Number(operands, 1)) && Wide(types)) {
           for (const json& output : outputs) holds_[output.get<std::string>()] = *input;
         } else if (const auto kept = Guarded(name, operands, operand, *input)) {
           holds_[outputs.at(0).get<std::string>()] = *kept;
+          uses_[input->input].guarded = true;
         } else {
           Used(name, operands, outputs, operand, *input);
         }
       } else if (const auto list = lists_.find(operands[operand].get<std::string>()); list != lists_.end()) {
         bool masked = false;  // a mask takes several dimensions, and what comes behind it counts otherwise
         for (std::size_t i = 0; i < list->second.size(); ++i) {
-          const auto type = types_.find(list->second[i].get<std::string>());
-          const std::string dtype = type != types_.end() ? type->second.value("dtype", "") : "";
-          masked = masked || dtype == "bool" || dtype == "uint8";
+          masked = masked || IsFlags(list->second[i].get<std::string>());
           const auto within = Held(list->second, i);
           if (!within) continue;
           if (operand == kSubscript && Subscripts(name, operands) && !masked) {
@@ -133,8 +135,8 @@ class Reader {
     for (const Uses& uses : uses_) {
       Indices& one = all.emplace_back();
       if (!uses.known || uses.places.empty()) continue;
-      const bool names = !uses.compared.empty() && !uses.adds;
-      one.use = uses.labels ? Indices::Use::kLabels : names ? Indices::Use::kNames : Indices::Use::kPlaces;
+      if (uses.guarded && uses.points) continue;
+      one.use = uses.labels ? Indices::Use::kLabels : Indices::Use::kPlaces;
       one.adds = uses.adds;
       double rows = HUGE_VAL;
       for (const Places& of : uses.places) {
@@ -154,6 +156,8 @@ class Reader {
       };
       keep(uses.named, &one.named);
       keep(uses.compared, &one.compared);
+      const bool names = !uses.adds && (uses.guarded ? !one.compared.empty() : !uses.compared.empty());
+      if (names && one.use == Indices::Use::kPlaces) one.use = Indices::Use::kNames;
     }
     return all;
   }
@@ -184,6 +188,7 @@ class Reader {
   };
   struct Uses {
     bool known = false, labels = true, adds = false, counted = false;
+    bool guarded = false, points = false;  // what comparisons make of it says where something is
     std::vector<Places> places;
     std::vector<double> named, compared;
   };
@@ -237,6 +242,7 @@ class Reader {
   // -100, 0), where(elements != -1, elements, 0).
   std::optional<Element> Guarded(const std::string& name, const json& operands, std::size_t operand,
                                  Element element) const {
+    if (in_place_) return std::nullopt;  // masks and zeros may be others then
     if ((name == "clamp" || name == "clamp_min" || name == "clip") && operand == 0) {
       const auto least = Number(operands, 1);
       if (!least || *least < 0) return std::nullopt;
@@ -264,6 +270,57 @@ class Reader {
     Mask negated = mask->second;
     negated.equal = !negated.equal;
     masks_[outputs.at(0).get<std::string>()] = negated;
+  }
+
+  static bool Wide(const json& types) {  // shorter ones hold other numbers
+    return std::all_of(types.begin(), types.end(), [](const json& type) {
+      const std::string dtype = type.is_object() ? type.value("dtype", "") : "";
+      return dtype.find("int8") == std::string::npos && dtype != "int16";
+    });
+  }
+
+  // As many as are counted, or where they are: with more of them places may be named that do not exist.
+  void FollowMasks(const std::string& name, const json& operands, const json& outputs) {
+    std::set<std::size_t> of, points;
+    for (std::size_t operand = 0; operand < operands.size(); ++operand) {
+      std::set<std::size_t> here;
+      const auto add = [&](const std::string& value) {
+        if (const auto made = made_.find(value); made != made_.end())
+          here.insert(made->second.begin(), made->second.end());
+      };
+      const std::string value = operands[operand].get<std::string>();
+      add(value);
+      bool flags = IsFlags(value);
+      if (const auto list = lists_.find(value); list != lists_.end()) {
+        for (const json& item : list->second) {
+          add(item.get<std::string>());
+          flags = flags || IsFlags(item.get<std::string>());
+        }
+      }
+      const bool second = name == "take" || name == "masked_scatter" || name == "repeat_interleave";
+      const bool index = ((Reads().Has(name) || Adds().Has(name) || name == "scatter") && operand == kIndex) ||
+                         (name == "embedding" && operand == kRows) || (name == "one_hot" && operand == 0) ||
+                         ((name == "index" || name == "index_put") && operand == kSubscript && !flags) ||
+                         (second && operand == 1) || (name == "repeat_interleave" && operands.size() < 3);
+      if (index) points.insert(here.begin(), here.end());
+      of.insert(here.begin(), here.end());
+    }
+    for (const std::size_t input : points) uses_[input].points = true;
+    const bool compares = Compares().Has(name) || Orders().Has(name);
+    for (std::size_t operand = 0; compares && operand < operands.size(); ++operand) {
+      if (const auto input = Held(operands, operand)) of.insert(input->input);
+    }
+    // (What is replaced by them is followed as such.)
+    const bool replaces =
+        (name == "masked_fill" && Held(operands, 0)) || (name == "where" && (Held(operands, 1) || Held(operands, 2)));
+    if (of.empty() || replaces) return;
+    for (const json& output : outputs) made_[output.get<std::string>()] = of;
+  }
+
+  bool IsFlags(const std::string& value) const {
+    const auto type = types_.find(value);
+    const std::string dtype = type != types_.end() ? type->second.value("dtype", "") : "";
+    return dtype == "bool" || dtype == "uint8";
   }
 
   // Compared with zero, or with -1, by which is larger: -1 is what stands for nothing.
@@ -320,6 +377,7 @@ class Reader {
       uses->adds = true;
     } else if (name == "one_hot" && operand == 0 && Number(operands, 1).value_or(0) > 0) {
       uses->places.push_back({*Number(operands, 1), element.guard});
+      if (element.guard.instead >= *Number(operands, 1)) uses->known = false;
     } else if ((Reads().Has(name) || Adds().Has(name)) && operand == kIndex) {
       At(operands, 0, Number(operands, 1), Use::kPlaces, element);
       uses->adds = uses->adds || Adds().Has(name);
@@ -337,6 +395,8 @@ class Reader {
   std::map<std::string, Element> holds_;  // of values: the input whose elements they hold
   std::map<std::string, Mask> masks_;     // of values
   std::set<std::string> zeros_;
+  std::map<std::string, std::set<std::size_t>> made_;  // of values: the inputs whose comparisons they are made of
+  const bool in_place_;
   std::map<std::string, json> types_, lists_;
   std::vector<Uses> uses_;
 };
@@ -344,7 +404,9 @@ class Reader {
 }  // namespace
 
 std::vector<Indices> IndicesOf(const json& graph, const json& inputs, const json& parameters) {
-  Reader reader(inputs, parameters);
+  const bool in_place = std::any_of(graph.begin(), graph.end(),
+                                    [](const json& operation) { return InPlace(operation.value("kind", "")); });
+  Reader reader(inputs, parameters, in_place);
   for (const json& operation : graph) reader.Read(operation);
   return reader.Result();
 }

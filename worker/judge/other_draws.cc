@@ -95,7 +95,8 @@ Rule Rules::OfKeys(double given) const {
   return one;
 }
 
-Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms) {
+Rules RulesOn(Distribution distribution, int form, const Rule& given, double reduced,
+              const std::vector<double>& given_rms) {
   Rules rules;
   if (distribution == Distribution::kGiven) {
     rules.rule = given;
@@ -105,9 +106,9 @@ Rules RulesOn(Distribution distribution, const Rule& given, double reduced, cons
   rules.rule.reduced = reduced;
   rules.rule.cap = kMostNoise;
   rules.rule.any_order = true;
-  // Not where elements are left out: their part in sums is what is looked for.
-  if (distribution == Distribution::kScaled || distribution == Distribution::kShifted ||
-      distribution == Distribution::kRare) {
+  // Not where elements are left out, whose part in sums is what is looked for, nor where values are close together, and
+  // results small for that.
+  if (distribution == Distribution::kScaled || distribution == Distribution::kRare || Downwards(distribution, form)) {
     rules.units = given_rms;
   }
   return rules;

@@ -27,10 +27,11 @@ struct Rules {
   Rule OfKeys(double given) const;
 };
 
-// On another distribution; kGiven: on values that lean. `given`: the rule on the problem's own values; `reduced`: the
-// rms error that reduced precision may have; `given_rms`: of each output, the largest of any draw of the problem's own
-// values.
-Rules RulesOn(Distribution distribution, const Rule& given, double reduced, const std::vector<double>& given_rms);
+// On a form of another distribution; kGiven: on values that lean. `given`: the rule on the problem's own values;
+// `reduced`: the rms error that reduced precision may have; `given_rms`: of each output, the largest of any draw of the
+// problem's own values.
+Rules RulesOn(Distribution distribution, int form, const Rule& given, double reduced,
+              const std::vector<double>& given_rms);
 
 // Whether such values are for the first shape set alone: what the graph names, and which places there are, is known of
 // that. (Few of their own values, which go by both.)
