@@ -16,10 +16,12 @@ struct Indices {
   };
   Use use = Use::kOther;
   bool adds = false;  // there are sums over what has the same index
-  // Whole numbers that the program names, and that do no harm wherever it is used: the label that all its losses leave
-  // out (but for -100, torch's default, which says nothing), the index that pads an embedding bag;
+  // Whole numbers that the program names, and that do no harm wherever it is used, or are replaced before that: the
+  // label that all its losses leave out (but for -100, torch's default, which says nothing), the index that pads an
+  // embedding bag;
   std::vector<double> named;
-  // and those that it is compared with (==, !=), which may stand for padding, at the ends of rows alone.
+  // and those that it is compared with (==, !=; -1 where it is compared with zero), which may stand for padding, at the
+  // ends of rows alone.
   std::vector<double> compared;
 };
 
