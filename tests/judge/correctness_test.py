@@ -64,13 +64,21 @@ class Tests(judge_test.Tests):
   const float det = m[0] * o[0] + m[1] * o[3] + m[2] * o[6]; for (int i = 0; i < 9; ++i) o[i] /= det * %s; }"""
         # (OpenBLAS wakes its threads for each of the matrices, which takes 10 ms for all of them.)
         many = dict(QUICK, **dict(self.TIMED, min_time_seconds=2, max_time_seconds=4), skip_timing=False)
-        verified = 0
-        for _ in range(3):
-            result = self.native(inverse, body % "1", many)["result"]
+        # (One draw in many has a matrix so near to singular that it tells nothing.)
+        correct = verified = 0
+        for _ in range(6):
+            answer = self.native(inverse, body % "1", many)
+            assert answer["type"] == "result", answer
+            result = answer["result"]
+            if result["verdict"] == "VERDICT_UNMEASURABLE" and "rounding decides" in result["reason"]:
+                continue
             assert result["verdict"] == "VERDICT_CORRECT", result
+            correct += 1
             verified += result["timing"]["outputs_verified"]
-        assert verified > 50, verified
-        # As much in every draw is no rare one. (One draw in many has a matrix so near to singular that it tells nothing.)
+            if correct == 3:
+                break
+        assert correct == 3 and verified > 50, (correct, verified)
+        # As much in every draw is no rare one.
         for _ in range(6):
             result = self.native(inverse, body % "(1 + 0x1p-9f * (s & 1))", dict(QUICK, **self.TIMED, skip_timing=False))["result"]
             if result["verdict"] != "VERDICT_UNMEASURABLE":
@@ -743,8 +751,10 @@ for (long i = 0; i < 64; ++i) for (long j = 0; j < 256; ++j) y[i * 256 + j] = i 
             loop = "for (long i = 0; i < 64 * 300; ++i) { %s }"
             assert self.native(problem, loop % honest)["result"]["verdict"] == "VERDICT_CORRECT", honest
             result = self.native(problem, loop % wrong)["result"]
-            # (The first that is drawn decides: a few outliers, which fall where they will, show some of it, too.)
-            assert result["verdict"] == "VERDICT_WRONG" and (on in result["reason"] or "outlier inputs" in result["reason"]), result
+            # (The first that is drawn decides: a few outliers, which fall where they will, show some of it, too, and so does
+            # what is a little below zero.)
+            first = (on, "outlier inputs", "less three times its rms")
+            assert result["verdict"] == "VERDICT_WRONG" and any(why in result["reason"] for why in first), result
 
     def test_beside_indices_other_outputs_are_judged_on_every_distribution(self):
         # A loss beside a count of hits, a softmax beside what it chose, and keys whose signs the problem never shows.
@@ -1403,7 +1413,7 @@ def drawn():
         new = "(a[1] - %s) * torch.rsqrt(%s + 1e-5)"
         mean, old = "a[1].mean(-1, keepdim=True)", "nn.functional.layer_norm(a[1], (256,))"
         two = self.new(gated, old, new % (mean, "a[1].var(-1, keepdim=True, unbiased=False)"))["result"]
-        assert two["verdict"] == "VERDICT_CORRECT" and self.outcomes(two)["SHIFTED"]["passed"] == 2, two
+        assert two["verdict"] == "VERDICT_CORRECT" and self.outcomes(two)["SHIFTED"]["passed"] == 3, two
         one = self.new(gated, old, new % (mean, "((a[1] * a[1]).mean(-1, keepdim=True) - a[1].mean(-1, keepdim=True) ** 2)"))["result"]
         assert one["verdict"] == "VERDICT_WRONG" and "one input alone" in one["reason"], one
 
