@@ -91,7 +91,7 @@ class Check {
   std::vector<double> MeanJumps(const Expected& expected, bool given);
   // Of a draw that was found WRONG by `expected`: what several nudges show, or nothing where there can be none.
   std::optional<Expected> Better(const Expected& expected, const std::vector<Leaf>& leaves, std::size_t shape_set);
-  // Does `work` as on this distribution, knowing nothing of rounding, and goes back to GIVEN as drawn.
+  // Does `work` as on this form of a distribution, knowing nothing of rounding, and goes back to GIVEN as drawn.
   template <typename Work>
   void OnOthers(Distribution distribution, int form, const Work& work);
   // torch keeps what the evaluations of large problems have freed; the candidate, or the next one, needs it.

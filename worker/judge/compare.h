@@ -113,8 +113,8 @@ struct ReferenceNoise {
   // Of a shorter type, or an exact one: it was computed in float64, and is judged as that which is rounded at its end.
   // All nudges are kFiner of what they are called then.
   bool in_double = false;
-  // It was computed in float64 of inputs of a shorter type, or of whole numbers. Programs may make it in that type, but on the problem's own
-  // values not lose what float64 keeps: the condition counts there as for float64.
+  // It was computed in float64 of inputs of a shorter type, or of whole numbers. Programs may make it in that type, but
+  // on the problem's own values not lose what float64 keeps: the condition counts there as for float64.
   bool widened = false;
   double Nudge() const;
 };
