@@ -281,12 +281,17 @@ TEST_CASE("The same idempotency key makes one job, however often the command is 
 TEST_CASE("A candidate that lies about its time is called a cheat, with its exit code and the evidence", "[eval]") {
   Scene scene;
   scene.Up();
-  // On a machine that is busy with other things too it may be that nobody can be accused, and it is never CORRECT.
+  // On a machine that is busy with other things too it may be that nobody can be accused: then it has gained nothing.
   json document;
-  for (int run = 0; run < 4 && (run == 0 || document["results"][0]["verdict"] == "UNMEASURABLE"); ++run) {
+  for (int run = 0; run < 4 && (run == 0 || document["results"][0]["verdict"] != "CHEATED"); ++run) {
     const Ended ended = scene.Grove(Eval(TestCase("transcendental.py"), {TestCase("false_clock.cpp")}, {"--json"}));
-    CHECK((ended.code == 14 || ended.code == 16));
     document = json::parse(ended.out);
+    const json& said = document["results"][0];
+    if (said["verdict"] == "CORRECT") {
+      CHECK(said["speedup"].get<double>() < 1);
+    } else {
+      CHECK((ended.code == 14 || ended.code == 16));
+    }
   }
   CHECK(document["exit_code"] == 14);
   CHECK(document["results"][0]["verdict"] == "CHEATED");

@@ -10,11 +10,13 @@ do, and has to be CORRECT. One coordinator and one worker evaluate them all.
     run.py BUILD --failures            say nothing of those that are CORRECT
     run.py BUILD --coordinator ADDR    on a coordinator that runs already
     run.py BUILD --without WORD        not those whose names contain it
+    run.py BUILD --ahead 2             how many wait while one is judged
     run.py BUILD --themselves FOLDER   instead of the pairs the problems (.py) of this folder, each its own candidate
 
 A pair is NAME.py or NAME.toml (the problem) and NAME.cpp or NAME.new.py (the candidate)."""
 
 import argparse
+import concurrent.futures
 import json
 import os
 import re
@@ -84,6 +86,7 @@ def main():
     parser.add_argument("--failures", action="store_true")
     parser.add_argument("--coordinator")
     parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--ahead", type=int, default=1)
     parser.add_argument("--themselves")
     options = parser.parse_args()
     grove = os.path.abspath(os.path.join(options.build, "bin", "grove"))
@@ -109,16 +112,20 @@ def main():
             where = open(port, encoding="utf-8").read().strip()
         failed = []
         try:
-            for name, problem, candidate in wanted:
-                for _ in range(options.repeat):
-                    begin = time.time()
-                    verdict, why = evaluate(grove, where, problem, candidate, options.timed)
+            # While one is judged the worker builds the next and starts what it needs.
+            def of(pair):
+                return pair[0], *evaluate(grove, where, pair[1], pair[2], options.timed)
+            several = concurrent.futures.ThreadPoolExecutor(options.ahead + 1)
+            try:
+                for name, verdict, why in several.map(of, [pair for pair in wanted for _ in range(options.repeat)]):
                     known = KNOWN.get(name) == verdict
                     if verdict != "CORRECT" or not options.failures:
-                        print(f"{name:44} {verdict:14} {time.time() - begin:5.1f} s{'  (known)' if known else ''}", flush=True)
+                        print(f"{name:44} {verdict:14}{'  (known)' if known else ''}", flush=True)
                     if verdict != "CORRECT" and not known:
                         failed.append(name)
                         print("    " + why.replace("\n", "\n    "), flush=True)
+            finally:
+                several.shutdown(cancel_futures=True)
         finally:
             if service:
                 service.terminate()
