@@ -1,5 +1,7 @@
 #include "worker/pipeline/process_pool.h"
 
+#include <poll.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 
@@ -69,6 +71,22 @@ TEST_CASE("What started and was held for something timed goes on afterwards", "[
   }
   pool->Restock(kNative);
   CHECK(Comes(*pool, 4));
+}
+
+TEST_CASE("A pool that has settled holds all that it may, ready", "[pool]") {
+  const CandidateConfig config = NativeConfig(3);
+  const auto pool = MakePool(config, {});
+  pool->Settle(absl::Seconds(60));  // nobody has asked
+  CHECK(pool->Waiting(kNative) == 0);
+  pool->Restock(kNative);
+  pool->Settle(absl::Seconds(60));
+  REQUIRE(pool->Waiting(kNative) == 3);
+  for (int i = 0; i < 3; ++i) {
+    auto taken = pool->Take(kNative);
+    REQUIRE(taken.has_value());
+    pollfd ready{taken->channel.fd(), POLLIN, 0};
+    CHECK(poll(&ready, 1, 0) == 1);
+  }
 }
 
 TEST_CASE("A pool that is cleared starts none until it is asked again", "[pool]") {

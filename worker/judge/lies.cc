@@ -18,8 +18,9 @@ constexpr int kAttemptsUnsure = 6;   // at single calls, where the machine is in
 constexpr double kMostEcho = 50e-3;  // seconds that the judge's own thread works for
 
 // (With the evidence: who may be a liar gets no second attempt by itself.)
-[[noreturn]] void Unsure(const std::string& evidence, const std::vector<double>& waits) {
-  throw Verdict{"VERDICT_UNMEASURABLE", evidence + "; " + Busy(waits), {{"stage", "time"}, {"evidence", evidence}}};
+[[noreturn]] void Unsure(const std::string& evidence, const std::vector<double>& waits, double dearer = 0) {
+  throw Verdict{
+      "VERDICT_UNMEASURABLE", evidence + "; " + Busy(waits, dearer), {{"stage", "time"}, {"evidence", evidence}}};
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
   const double slack = 2 * asking + 200e-6;
   const double each = (Median(runs_.runs) + Median(runs_.runs_late) - asking) / calls;
   const double most_alone = MostAlone(runs_.calls, each, asking);
+  const double dearer = runs_.empty.empty() ? 0 : Median(runs_.empty) - asking;
   char text[300];
   if (span > 0 && missing > 0.25 * span + slack / calls) {
     std::snprintf(text, sizeof text,
@@ -75,7 +77,9 @@ std::optional<Lie> Lies::InClaims(double asking) {
       least.push_back(reply.wall - asking - std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0));
     }
     // Where it has gone by now, it was the machine's.
-    if (Judge(Quantile(least, 0.1), 0.25 * span * calls + slack, waits) != Contradiction::kPlain) Unsure(text, waits);
+    if (Judge(Quantile(least, 0.1), 0.25 * span * calls + slack, waits, dearer) != Contradiction::kPlain) {
+      Unsure(text, waits, dearer);
+    }
     if (Crowded(span)) return std::nullopt;
     return Lie{text, claimed, span};
   }
@@ -103,7 +107,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
     const bool apart = ops_.cuda() && QuickestAlone(runs, asking) > most_alone;
     const double beyond = CountsAlone(runs, asking) - each;
     apart_ = !apart ? 0 : attempt == 0 ? beyond : std::min(apart_, beyond);
-    const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits);
+    const Contradiction contradiction = Judge(wall - single, 0.25 * wall + slack, waits, dearer);
     const bool clear = contradiction == Contradiction::kNone;
     honest = honest || clear;
     unsure = unsure || contradiction == Contradiction::kUnsure;
@@ -115,7 +119,7 @@ std::optional<Lie> Lies::InClaims(double asking) {
         wall, asking);
   }
   if (honest) return std::nullopt;
-  if (unsure) Unsure(text, waits);
+  if (unsure) Unsure(text, waits, dearer);
   if (Crowded(span)) return std::nullopt;
   return Lie{text, claimed, span};
 }

@@ -85,6 +85,24 @@ void ProcessPool::Quiet(bool quiet) {
   changed_.notify_all();
 }
 
+void ProcessPool::Settle(absl::Duration most) {
+  constexpr std::chrono::milliseconds kLook{5};  // an ended one is ready, too: its socket is at its end
+  const auto until = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(most);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto settled = [&] {
+    if (stopping_ || quiet_) return true;
+    if (starting_ || Short() != nullptr) return false;
+    for (const Shelf& shelf : shelves_) {
+      for (const Waiting_& one : shelf.waiting) {
+        pollfd ready{one.started.channel.fd(), POLLIN, 0};
+        if (poll(&ready, 1, 0) == 0) return false;
+      }
+    }
+    return true;
+  };
+  while (!settled() && std::chrono::steady_clock::now() < until) changed_.wait_for(lock, kLook);
+}
+
 int ProcessPool::Waiting(Ahead kind) {
   std::lock_guard<std::mutex> lock(mutex_);
   return static_cast<int>(Of(kind).waiting.size());

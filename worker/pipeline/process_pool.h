@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/wire/channel.h"
 #include "worker/sandbox/sandbox.h"
 
@@ -50,6 +51,8 @@ class ProcessPool {
   // Nothing starts, and nothing that starts goes on (where processes can be held), until it is told otherwise. Returns
   // when that holds; what is just being started is waited for for a second at most.
   void Quiet(bool quiet);
+  // Returns when all that is to wait does, and is ready; after so long at most. Until the next Restock nothing starts.
+  void Settle(absl::Duration most);
   // Ends those that wait. None is started until the next Restock.
   void Clear();
   void Clear(Ahead kind);
