@@ -8,7 +8,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Judge, build_cpp  # noqa: E402
+from harness import Forks, Judge, build_cpp  # noqa: E402
 import judge_test  # noqa: E402
 from judge_test import QUICK, model  # noqa: E402
 
@@ -41,6 +41,14 @@ def built(body, inputs, members):
 
 
 class Tests(judge_test.Tests):
+    def __init__(self, build, python):
+        super().__init__(build, python)
+        Judge.forks = Forks(self.libexec, python)  # what a start of a process is, other tests see
+
+    def close(self):
+        super().close()
+        assert Judge.forks.close() == 0
+
     def outcomes(self, result):
         return {d["distribution"][len("INPUT_DISTRIBUTION_"):]: d for d in result["correctness"]["distributions"]}
 

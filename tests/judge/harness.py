@@ -1,11 +1,11 @@
 """Drives a real judge and real candidates over socketpairs, without a sandbox. Used by the tests and on GPU hosts."""
 
 import array
-import atexit
 import functools
 import json
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -54,25 +54,45 @@ def spawn(command, fd_end, stderr=None, env=None):
                             stdin=subprocess.DEVNULL, stderr=stderr, env=env)
 
 
-class StartedCandidate:
-    def __init__(self, command):
-        self.judge_end, candidate_end = socket.socketpair()
-        self.errors = tempfile.TemporaryFile()
-        self.process = spawn(command, candidate_end, stderr=self.errors)
-        candidate_end.close()
+class Forks:
+    """Starts scripts' candidates on the CPU from a process that has torch (forking_candidates.py)."""
 
+    class Process:
+        def __init__(self, forks, pid):
+            self.forks, self.pid, self.code = forks, pid, None
 
-waiting = {}  # candidates that nothing was asked of yet, by their commands
+        def kill(self):
+            os.kill(self.pid, signal.SIGKILL)  # nobody else has its number before it is waited for
 
+        def wait(self):
+            if self.code is None:
+                self.code = int(self.forks.ask(str(self.pid).encode()))
+            return self.code
 
-@atexit.register
-def end_those_waiting():
-    for started in waiting.values():
-        started.process.kill()
-        started.process.wait()
+    def __init__(self, libexec, python, threads=2):
+        self.mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = spawn([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "forking_candidates.py"),
+                              os.path.abspath(f"{libexec}/grove-candidate-python"), str(threads)], theirs)
+        theirs.close()
+
+    def ask(self, data, fds=()):
+        self.mine.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+        answer = self.mine.recv(64)
+        if not answer:
+            raise EOFError("the process that forks candidates has ended")
+        return answer
+
+    def start(self, candidate_end, errors):
+        return Forks.Process(self, int(self.ask(b"start", [candidate_end.fileno(), errors.fileno()])))
+
+    def close(self):
+        self.mine.close()
+        return self.process.wait(60)
 
 
 class Judge:
+    forks = None  # where scripts' candidates come from, if not from a start of their own
+
     def __init__(self, libexec, device="cpu", python="/usr/bin/python3", threads=2, extra=(), ahead=False):
         """`ahead`: started without waiting for its hello, before it is known for what."""
         self.libexec, self.device, self.python, self.threads = libexec, device, python, threads
@@ -107,15 +127,21 @@ class Judge:
 
     def evaluate(self, program=None, source=None, options=None, extensions=(), fds=(), raw=None, timeout=180):
         """program: path of a built object; source: ModelNew text; raw: a command to start as the candidate."""
+        judge_end, candidate_end = socket.socketpair()
         python = source is not None
         if raw is not None:
             command = raw
         elif python:
-            command = [self.python, f"{self.libexec}/grove-candidate-python", "--fd", "3", "--device", self.device, "--threads", str(self.threads)]
+            command = [self.python, f"{self.libexec}/grove-candidate-python"]
         else:
-            command = [f"{self.libexec}/grove-candidate", "--fd", "3", "--device", self.device, "--threads", str(self.threads)]
-        started = waiting.pop(tuple(command), None) or StartedCandidate(command)
-        candidate, judge_end, errors = started.process, started.judge_end, started.errors
+            command = [f"{self.libexec}/grove-candidate"]
+        command = command + ["--fd", "3", "--device", self.device, "--threads", str(self.threads)] if raw is None else raw
+        errors = tempfile.TemporaryFile()
+        if python and self.forks is not None:
+            candidate = self.forks.start(candidate_end, errors)
+        else:
+            candidate = spawn(command, candidate_end, stderr=errors)
+        candidate_end.close()
         worker_side = Channel(judge_end)
         if python:
             worker_side.send({"type": "program", "kind": "python", "source": source, "extensions": list(extensions)}, list(fds))
@@ -127,9 +153,6 @@ class Judge:
         self.channel.send({"type": "evaluate", "id": self.next, "candidate": {"kind": "python" if python else "native"},
                            "options": options or {}}, [judge_end.fileno()])
         judge_end.close()
-        # What it takes to load torch passes while this one is judged; where it is timed that would be in the way.
-        if python and self.device == "cpu" and (options or {}).get("skip_timing"):
-            waiting[tuple(command)] = StartedCandidate(command)
         begin = time.time()
         progress = []
         try:
