@@ -103,12 +103,12 @@ void Audit(std::vector<std::string> ids, int least, int again = 0) {
   CHECK(stopped);
 }
 
-TEST_CASE("Every known trick with results, kernels and builds is stopped on the CPU", "[audit][corpus][untimed]") {
+TEST_CASE("Every known trick with results, kernels and builds is stopped on the CPU", "[audit][corpus]") {
   Audit(CasesOf({"semantics", "fake", "build"}, Timed::kNo), 110);
 }
 
 TEST_CASE("Every known trick with former results is stopped on the CPU, and no honest kernel rejected",
-          "[audit][corpus][untimed]") {
+          "[audit][corpus]") {
   Audit(CasesOf({"replay", "controls"}, Timed::kNo), 55);
 }
 
