@@ -418,6 +418,18 @@ for (int e = 0; e < 1024; ++e) y[e] = v[e / 32 % 2 * 2 + e % 2];"""
         result = self.native(fractions, body % ("false", "p * q"), options)["result"]
         assert result["verdict"] == "VERDICT_CORRECT", result
 
+    def test_a_row_of_two_large_elements_has_a_slope_and_excuses_no_other(self):
+        # Moved by a little they cancel in every second draw; moved by more they seem to jump in every second.
+        problem = model("""        return torch.log(torch.exp(a[0]).sum(1))""",
+                        "[torch.cat([torch.full((1, 2), 30.0).repeat(64, 1) * (torch.arange(64) == 7)[:, None], torch.rand(64, 62)], 1)]")
+        body = """for (int i = 0; i < 64; ++i) { double t = 0; for (int j = 0; j < 64; ++j) t += exp((double)x[i * 64 + j]); y[i] = (float)log(t); }
+y[3] *= %s;"""
+        given = dict(QUICK, trials=1, only_given_inputs=True)
+        wrong, right = body % "1.5f", body % "1"
+        for _ in range(16):
+            assert self.native(problem, wrong, given)["result"]["verdict"] == "VERDICT_WRONG"
+        assert self.native(problem, right, given)["result"]["verdict"] == "VERDICT_CORRECT"
+
     def test_few_elements_that_no_rounding_decides_are_not_excused(self):
         given = dict(QUICK, only_given_inputs=True)
         # Multiples of 1/250, where > and >= differ in a few elements; two inputs that have a few elements in common.

@@ -244,16 +244,18 @@ bool Stepped(const at::Tensor& output) {
   return some.numel() >= 64 && std::get<0>(at::_unique(some)).numel() < some.numel() / 2;
 }
 
-double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size) {
+double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size,
+                   const at::Tensor& less) {
   if (!Fractions(high)) return high.sizes() == moved.sizes() ? static_cast<double>(Count(moved.ne(high))) : 0;
   // Twice as far as any element would go on to.
-  constexpr double kFurther = 2;
+  constexpr double kFurther = 2, kLess = 8;
   const auto real = [](const at::Tensor& tensor) {
     return (tensor.is_complex() ? at::view_as_real(tensor) : tensor).reshape({-1});
   };
   const at::Tensor from = real(high), by_one = real(nudged), by_more = real(moved);
   const std::int64_t n = from.numel();
   if (n == 0 || by_one.numel() != n || by_more.numel() != n) return 0;
+  const at::Tensor by_less = less.defined() && less.sizes() == moved.sizes() ? real(less) : at::Tensor();
   const auto part = [](const at::Tensor& tensor, std::int64_t begin) {
     return tensor.slice(0, begin, begin + kChunk).to(at::kDouble);
   };
@@ -273,7 +275,15 @@ double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::T
   const double far = std::max(jump, kFurther * slope * size / kNudge);
   std::int64_t jumps = 0;
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    jumps += Count((part(by_more, begin) - part(from, begin)).abs() > far);  // of NaN: false
+    const at::Tensor step = (part(by_more, begin) - part(from, begin)).abs();
+    at::Tensor jumped = step.gt(far);  // of NaN: false
+    if (by_less.defined()) {
+      // It goes on as it began: two elements that cancelled in the nudge, and do not here, have a slope all the same.
+      const at::Tensor begun = (part(by_less, begin) - part(from, begin)).abs();
+      const at::Tensor sloped = step.le(begun * (kFurther * kLess)).logical_and(begun.le(step * 0.5));
+      jumped = jumped.logical_and(sloped.logical_not());
+    }
+    jumps += Count(jumped);
   }
   return static_cast<double>(jumps);
 }

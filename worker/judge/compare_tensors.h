@@ -36,9 +36,11 @@ bool Stepped(const at::Tensor& output);
 
 // How many elements of a floating-point output moved by more than they would by going on as they did for the nudge of
 // kNudge: at a threshold (x if x > 1 else 0) between values that are otherwise all different. `moved`: the same for
-// inputs moved by `size`. Of an exact type: all that moved. So rare are they that only a nudge much larger than
+// inputs moved by `size`. `less`, where it is defined: the same for an eighth of it in the same directions, from where
+// what has a slope goes on. Of an exact type: all that moved. So rare are they that only a nudge much larger than
 // rounding counts them.
-double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size);
+double JumpsBeyond(const at::Tensor& high, const at::Tensor& nudged, const at::Tensor& moved, double size,
+                   const at::Tensor& less);
 
 Comparison CompareTensors(const ComparedTensors& tensors, const Rule& rule);
 // What is found where honest errors on these values are of this size (rms, or that of the only element), when that is

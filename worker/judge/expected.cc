@@ -269,33 +269,46 @@ void Expecting::AddErrors(const std::vector<Leaf>& leaves, Expected* expected) {
 
 // Thresholds that one output in many crosses, while honest programs differ by a few roundings and thousands of outputs
 // are compared: inputs are moved until some are seen to cross. What is bent, not broken, may look so for large moves,
-// so a smaller one bounds the count: four elements that chance let it miss.
+// so one an eighth as large, in the same directions, bounds the count: four elements that chance let it miss.
 void Expecting::CountJumps(const std::vector<Leaf>& leaves, Expected* expected) {
   // Further where there are few elements.
   constexpr std::int64_t kFew = 4096;
   bool few = true;
   for (const at::Tensor& output : expected->plain) few = few && output.numel() <= kFew;
-  const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = few ? 0x1p-11 : 0x1p-14;
+  const double kFar = few ? 0x1p-8 : 0x1p-11, kHalfway = kFar / 8;
   constexpr double kMissed = 4;
   constexpr double kMostSeconds = 0.5;  // of one evaluation in float64
   if (expected->nudged.empty() || problem_.continuous || problem_.double_seconds > kMostSeconds) return;
-  const auto count = [&](double size) {
+  const std::uint64_t directions = SecretSeed();
+  const auto moved = [&](double size) {
+    Random same(directions);
+    const auto call = reference_.Prepare(Nudge(leaves, problem_.NudgeOf(size), &same, problem_.Still()), Mode::kDouble);
+    call->Run();
+    return call->Outputs();
+  };
+  const auto count = [&](const std::vector<at::Tensor>& outputs, double size, const std::vector<at::Tensor>& less) {
     std::vector<double> jumps(expected->high.size(), 0);
-    const auto moved = reference_.Prepare(Moved(leaves, size), Mode::kDouble);
-    moved->Run();
-    const std::vector<at::Tensor> outputs = moved->Outputs();
     for (std::size_t i = 0; i < jumps.size() && i < outputs.size(); ++i) {
-      jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size);
+      jumps[i] = JumpsBeyond(expected->high[i], expected->nudged[i], outputs[i], size,
+                             i < less.size() ? less[i] : at::Tensor());
     }
     return jumps;
   };
+  const auto none = [](const std::vector<double>& jumps) {
+    return std::all_of(jumps.begin(), jumps.end(), [](double one) { return one == 0; });
+  };
   try {
-    const std::vector<double> far = count(kFar);
-    if (std::all_of(far.begin(), far.end(), [](double jumps) { return jumps == 0; })) {
+    const std::vector<at::Tensor> outputs = moved(kFar);
+    std::vector<double> far = count(outputs, kFar, {}), halfway;
+    if (!none(far)) {
+      const std::vector<at::Tensor> less = moved(kHalfway);
+      far = count(outputs, kFar, less);
+      halfway = count(less, kHalfway, {});
+    }
+    if (none(far)) {
       expected->jumps.assign(far.size(), 0);
       return;
     }
-    const std::vector<double> halfway = count(kHalfway);
     for (std::size_t i = 0; i < far.size(); ++i) {
       const double n = static_cast<double>(std::max<std::int64_t>(expected->high[i].numel(), 1));
       const double most = (halfway[i] + kMissed) * (kNudge / kHalfway);
