@@ -256,7 +256,8 @@ class Reader {
     const std::size_t other = fills ? 2 : 3 - operand;
     const auto instead = zeros_.count(operands[other].get<std::string>()) != 0 ? 0 : Number(operands, other);
     // The number goes where it is one that is equal, and here where it is chosen in the other case.
-    if (mask == masks_.end() || mask->second.of != operands[operand] || !instead || *instead < 0) return std::nullopt;
+    if (mask == masks_.end() || mask->second.of != operands[operand].get<std::string>() || !instead || *instead < 0)
+      return std::nullopt;
     if (mask->second.equal != (fills || operand == 2)) return std::nullopt;
     if (mask->second.below) element.guard.below = std::max(element.guard.below, 0.0);
     element.guard.numbers.push_back(mask->second.number);
