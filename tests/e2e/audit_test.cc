@@ -17,8 +17,6 @@ using nlohmann::json;
 
 constexpr double kCases = 1500;  // seconds; some minutes on two processors that have nothing else to do
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::string Manifest(const std::string& id, const std::string& more) {
   return "id = \"" + id +
          "\"\ntitle = \"A title\"\nwhat = \"What\"\nsource = \"ours\"\nlayer = \"judge\"\nproblem = " + "\"relu\"\n" +

@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::vector<std::string> Eval(const std::string& problem, std::vector<std::string> candidates,
                               std::vector<std::string> more = {}) {
   std::vector<std::string> words = {"eval", problem};

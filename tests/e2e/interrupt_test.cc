@@ -11,8 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // A kernel that runs until it is killed: an evaluation that is under way for as long as a test wants.
 std::vector<std::string> Endless(std::vector<std::string> more) {
   std::vector<std::string> words = {

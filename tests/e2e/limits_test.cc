@@ -19,8 +19,6 @@ using nlohmann::json;
 
 constexpr double kMiB = 1 << 20;
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // A limit's figures as JSON has them: a 64-bit integer would be text, but these are doubles.
 double Figure(const json& fault, const char* name) { return fault.value(name, json(0.0)).get<double>(); }
 

@@ -27,6 +27,8 @@ bool Eventually(const std::function<bool()>& condition, double seconds) {
   return true;
 }
 
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 std::string ReadText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -21,6 +21,7 @@ inline constexpr double kPatience = 90;  // seconds; nothing here takes 10 on an
 // Polls until the condition holds. False: it did not within so many seconds.
 bool Eventually(const std::function<bool()>& condition, double seconds = kPatience);
 
+bool Contains(const std::string& text, const std::string& part);
 std::string ReadText(const std::string& path);  // "" when there is no such file
 
 struct Ended {

@@ -22,8 +22,6 @@ using testing::HttpServer;
 
 constexpr char kKey[] = "sk-e2e-0123456789abcdefghijklmnopqrstuv";
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::vector<std::string> Search(const std::string& problem, std::vector<std::string> more) {
   std::vector<std::string> words = {"search", problem, "--rounds",  "1",      "--variants", "1",
                                     "--keep", "1",     "--no-bank", "--seed", "7"};

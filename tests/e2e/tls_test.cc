@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // Appends the flags for the certificate of that name.
 std::vector<std::string> As(const Scene& scene, const std::string& name, std::vector<std::string> words) {
   words.insert(words.end(), {"--tls-ca", scene.Path("certs/ca.crt")});

@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST_CASE("A command whose coordinator ends with another command goes on by itself", "[cli]") {
   Scene scene;
   const std::string problem = TestCase("relu.py"), candidate = TestCase("relu.cpp");
