@@ -2,7 +2,7 @@
 .PHONY: help demo test build bundle clean
 help:
 	@echo "make demo    install what is missing, build, and run a real search on this machine's CPU"
-	@echo "make test    install what is missing, build, and run every test"
+	@echo "make test    install what is missing, build, and run the tests"
 	@echo "make build   the programs, under build/release/bin"
 	@echo "make bundle  a relocatable folder with the programs and their libraries, under build/bundle"
 	@echo "make clean   remove build/"

@@ -4,7 +4,7 @@
 #   deploy/bootstrap.sh deps      install the Debian packages that are missing (apt, by sudo unless root)
 #   deploy/bootstrap.sh build     configure and build the preset `release`
 #   deploy/bootstrap.sh demo      deps, build, and a real search on this machine's CPU
-#   deploy/bootstrap.sh test      deps, build the preset `dev`, run every test
+#   deploy/bootstrap.sh test      deps, build the preset `dev`, run the tests
 #   deploy/bootstrap.sh bundle    deps, build, and the relocatable bundle under build/bundle
 set -euo pipefail
 cd "$(dirname "$0")/.."
