@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kCases = 3000;  // seconds; a quarter of an hour on two slow processors that have nothing else to do
+constexpr double kCases = 2400;  // seconds; a quarter of an hour on two slow processors that have nothing else to do
 
 std::string Manifest(const std::string& id, const std::string& more) {
   return "id = \"" + id +
@@ -51,7 +51,8 @@ std::vector<std::string> CasesThatAre(bool timed) {
 
 struct Missed {
   std::string id, what;  // what it came to stands first: reports are cut
-  bool may_be_machines;  // there is no time, or what a trick with time gains is nothing beside the noise
+  bool may_be_machines;  // there is no time, or what a trick with time gains is nothing beside the noise; of tricks with
+                         // harness and host nothing is
 };
 
 // The cases that are not as they must be.
@@ -59,8 +60,8 @@ std::vector<Missed> MissedIn(const json& document) {
   std::vector<Missed> all;
   for (const json& one : document["cases"]) {
     if (one["state"] == "good" || one["state"] == "other_device" || one["state"] == "known_miss") continue;
-    const bool timing = one["class"] == "timing";
-    Missed missed{one["id"], one["id"].get<std::string>() + " " + one["state"].get<std::string>(), true};
+    const bool timing = one["class"] == "timing", once = one["class"] == "harness" || one["class"] == "host";
+    Missed missed{one["id"], one["id"].get<std::string>() + " " + one["state"].get<std::string>(), !once};
     for (const json& attempt : one["attempts"]) {
       if (attempt["good"] == true) continue;
       missed.what += "\n" + attempt.dump();
@@ -96,7 +97,7 @@ void Audit(std::vector<std::string> ids, int least, int again = 0) {
   CHECK(stopped);
 }
 
-// Two runs, of which the first does not time anything: each problem is loaded once in a run.
+// Two runs, of which the first does not time anything: most problems are loaded once in each.
 TEST_CASE("Every known trick that needs no clock is stopped on the CPU, and no honest kernel rejected",
           "[audit][corpus]") {
   Audit(CasesThatAre(/*timed=*/false), 260);

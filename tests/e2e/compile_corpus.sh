@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles every .cu file of the audit's corpus to PTX, which reads its host code, too, and takes a third of what an object
-# takes: compile_corpus.sh SOURCE_ROOT. 77 where there is no nvcc.
+# Compiles every .cu file of the audit's corpus to PTX, or to an object where it has PTX of its own, which ptxas reads:
+# compile_corpus.sh SOURCE_ROOT. nvcc reads the host code either way, and g++ only for an object, which takes three times
+# as long. 77 where there is no nvcc.
 set -uo pipefail
 root=$1
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
@@ -12,9 +13,11 @@ compile() {
   local log="$work/$(echo "$1" | tr / _)"
   # A case that is about the build may fail to build, and says so.
   grep -q BUILD_FAILED "$(dirname "$1")/manifest.toml" && exit 0
-  "$nvcc" -ptx -std=c++17 -arch=compute_90 -I "$root/worker/candidate/include" -o "$log.ptx" "$1" >"$log" 2>&1 ||
+  local how=(-ptx -arch=compute_90)
+  grep -q '\basm\b' "$1" && how=(-c -arch=sm_90 -Xcompiler -fPIC)
+  "$nvcc" "${how[@]}" -std=c++17 -I "$root/worker/candidate/include" -o "$log.out" "$1" >"$log" 2>&1 ||
     { echo "== $1"; head -20 "$log"; exit 1; }
-  rm -f "$log.ptx"
+  rm -f "$log.out"
 }
 export -f compile
 count=$(find "$root/tests/testcases/exploits" -name '*.cu' | wc -l)
