@@ -51,8 +51,8 @@ std::vector<std::string> CasesThatAre(bool timed) {
 
 struct Missed {
   std::string id, what;  // what it came to stands first: reports are cut
-  bool may_be_machines;  // there is no time, or what a trick with time gains is nothing beside the noise; of tricks with
-                         // harness and host nothing is
+  // There is no time, or what a trick with time gains is nothing beside the noise. Not of tricks with harness and host.
+  bool may_be_machines;
 };
 
 // The cases that are not as they must be.
