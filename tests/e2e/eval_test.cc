@@ -281,7 +281,7 @@ TEST_CASE("A candidate that lies about its time is called a cheat, with its exit
   scene.Up();
   // On a machine that is busy with other things too it may be that nobody can be accused: then it has gained nothing.
   json document;
-  for (int run = 0; run < 4 && (run == 0 || document["results"][0]["verdict"] != "CHEATED"); ++run) {
+  for (int run = 0; run < 8 && (run == 0 || document["results"][0]["verdict"] != "CHEATED"); ++run) {
     const Ended ended = scene.Grove(Eval(TestCase("transcendental.py"), {TestCase("false_clock.cpp")}, {"--json"}));
     document = json::parse(ended.out);
     const json& said = document["results"][0];

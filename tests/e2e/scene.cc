@@ -171,7 +171,7 @@ std::string Example(const std::string& name) { return std::string(GROVE_SOURCE_D
 
 std::vector<std::string> Quick(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(),
-                   {"--device", "cpu", "--trials", "2", "--samples", "40", "--min-time", "0.01", "--max-time", "2"});
+                   {"--device", "cpu", "--trials", "2", "--samples", "40", "--min-time", "0.01", "--max-time", "5"});
   return arguments;
 }
 
