@@ -279,10 +279,16 @@ TEST_CASE("The same idempotency key makes one job, however often the command is 
 TEST_CASE("A candidate that lies about its time is called a cheat, with its exit code and the evidence", "[eval]") {
   Scene scene;
   scene.Up();
-  // On a machine that is busy with other things too it may be that nobody can be accused: then it has gained nothing.
+  // Calls that take long beside what asking costs. On a machine that is busy with other things, too, it may be that
+  // nobody can be accused: then it has gained nothing.
+  std::string problem = ReadText(TestCase("transcendental.py"));
+  const std::string shape = "torch.randn(256, 512)";
+  REQUIRE(Contains(problem, shape));
+  problem.replace(problem.find(shape), shape.size(), "torch.randn(512, 4096)");
+  const std::string larger = scene.Write("larger.py", problem);
   json document;
   for (int run = 0; run < 8 && (run == 0 || document["results"][0]["verdict"] != "CHEATED"); ++run) {
-    const Ended ended = scene.Grove(Eval(TestCase("transcendental.py"), {TestCase("false_clock.cpp")}, {"--json"}));
+    const Ended ended = scene.Grove(Eval(larger, {TestCase("false_clock.cpp")}, {"--json"}));
     document = json::parse(ended.out);
     const json& said = document["results"][0];
     if (said["verdict"] == "CORRECT") {
