@@ -5,7 +5,6 @@ defines, too, or calls, may be taken for the other's without a word of the compi
 
 A source of which it speaks goes to grove_alone in its CMakeLists.txt, or the name is changed."""
 
-import collections
 import os
 import re
 import sys
@@ -50,14 +49,14 @@ def complaints(unit):
         sources = re.findall(r'#include "([^"]+)"', file.read())
     texts = {source: without_literals(source) for source in sources}
     own = {source: names(text) for source, text in texts.items()}
-    seen = collections.OrderedDict()
+    seen = []
     for first, second in ((a, b) for i, a in enumerate(sources) for b in sources[i + 1:]):
         for name in sorted(own[first]):
             if name in own[second]:
-                seen[f"{name}: in {first} and in {second}"] = None
+                seen.append(f"{name}: in {first} and in {second}")
             elif re.search(r"(?<![\w.>:])" + name + r"\s*[({<]", texts[second]):
-                seen[f"{name}: in {first}, and another one is used in {second}"] = None
-    return list(seen)
+                seen.append(f"{name}: in {first}, and another one is used in {second}")
+    return seen
 
 
 def main():
