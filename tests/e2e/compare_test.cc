@@ -149,7 +149,7 @@ TEST_CASE("A rival that is not correct leaves the candidate its verdict and give
 TEST_CASE("A calibration is kept by the worker, told with every result, and outlives it", "[compare]") {
   Scene scene;
   scene.Up();
-  const json document = scene.Document({"calibrate", "--device", "cpu", "--runs", "6", "--max-seconds", "60"}, 0);
+  const json document = scene.Document({"calibrate", "--device", "cpu", "--runs", "6", "--max-seconds", "40"}, 0);
   CAPTURE(document.dump());
   CHECK(document["schema"] == "grove.v1/calibrate");
   const json& calibration = document["calibration"];

@@ -601,16 +601,19 @@ x = [16, 16]
 
     # --------------------------------------------------------------------------------------------------- kinds of data
     def test_every_dtype(self):
-        for dtype in ("float16", "bfloat16", "float64", "complex64"):
-            problem = model("        return a[0] * 2", f"[torch.randn(33, 7).to(torch.{dtype})]")
-            assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT", dtype
-        for dtype in ("int64", "int32", "int16", "int8", "uint8"):
-            problem = model("        return a[0] + 1", f"[torch.randint(0, 100, (33, 7)).to(torch.{dtype})]")
-            assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT", dtype
-            assert self.new(problem, "+ 1", "+ 2")["result"]["verdict"] == "VERDICT_WRONG", dtype
-        problem = model("        return a[0] > 0", "[torch.randn(50)]")
-        assert self.new(problem)["result"]["verdict"] == "VERDICT_CORRECT"
-        assert self.new(problem, "> 0", "< 0")["result"]["verdict"] == "VERDICT_WRONG"
+        # One output of each, and of each a program that is wrong in that output alone.
+        fractions, integers = ("float16", "bfloat16", "float64", "complex64"), ("int64", "int32", "int16", "int8", "uint8")
+        inputs = [f"torch.randn(33, 7).to(torch.{dtype})" for dtype in fractions]
+        inputs += [f"torch.randint(0, 100, (33, 7)).to(torch.{dtype})" for dtype in integers] + ["torch.randn(50)"]
+        outputs = [f"a[{i}] {'* 2' if i < len(fractions) else '+ 1'}" for i in range(len(inputs) - 1)] + [f"a[{len(inputs) - 1}] > 0"]
+        problem = model("        return " + ", ".join(outputs), f"[{', '.join(inputs)}]")
+        right = self.new(problem)["result"]
+        assert right["verdict"] == "VERDICT_CORRECT", right
+        for output, dtype in zip(right["correctness"]["outputs"], fractions + integers + ("bool",)):
+            assert output["expected_type"].startswith(dtype + "["), output
+        for i, line in enumerate(outputs):
+            wrong = self.new(problem, line, line.replace("* 2", "* 3").replace("+ 1", "+ 2").replace(">", "<"))["result"]
+            assert wrong["verdict"] == "VERDICT_WRONG" and f"output [{i}]" in wrong["reason"], (line, wrong)
 
     def test_wrong_dtype_and_shape(self):
         result = self.new(RELU, "torch.relu(a[0])", "torch.relu(a[0]).double()")["result"]
