@@ -1423,6 +1423,27 @@ def drawn():
             product = self.new(model("        return a[0] @ a[1]", "[torch.randn(4, 48, 48), %s]" % other), options=rare)["result"]
             assert product["verdict"] == "VERDICT_CORRECT" and self.outcomes(product)["RARE"]["trials"] == empty, (other, product)
 
+    def test_weights_that_are_the_same_in_every_draw_have_others_of_their_kind_in_one_draw(self):
+        rare = dict(QUICK, distributions=["INPUT_DISTRIBUTION_RARE"])
+        gauss, decay = ("(lambda v: v / v.sum())(%s)" % v for v in ("torch.exp(-(torch.arange(11) - 5.0) ** 2 / 4.5)", "0.8 ** torch.arange(11.0)"))
+        slope = "(torch.arange(11) - 5.0) * torch.exp(-(torch.arange(11) - 5.0) ** 2 / 4.5)"
+        light = "torch.tensor([0.64, 0.48, 0.6, 0, 0, 0, 0, 0, 0, 0, 0])"
+        use = "(a[0].unfold(-1, 11, 1) * a[1]).sum(-1)"
+        # Who makes use of what weights keep is right: both ends are alike, or a constant ratio.
+        folded = "sum(a[1][k] * (a[0][..., k:118 + k] + (a[0][..., 10 - k:128 - k] if k < 5 else 0)) for k in range(6))"
+        ratio = "sum(a[1][0] * (a[1][1] / a[1][0]) ** k * a[0][..., k:118 + k] for k in range(11))"
+        against = "sum(a[1][k] * (a[0][..., k:118 + k] - a[0][..., 10 - k:128 - k]) for k in range(5))"
+        for weights, right in ((gauss, folded), (decay, ratio), (slope, against), (light, use)):
+            problem = model("        return " + use, "[torch.randn(64, 128), %s]" % weights)
+            result = self.new(problem, use, right, rare)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["RARE"]["passed"] >= 1, (weights, result)
+            result = self.new(problem, use, use.replace("a[1]", "(%s).to(a[0].device)" % weights), rare)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "of its kind" in result["reason"], (weights, result)
+        # What is in order, whole, or a rotation stays.
+        for other in ("torch.arange(11) ** 2 / 110.0 - 35 / 110", "torch.tensor([1.0, -2, 1, 0, 0, 0, 0, 0, 0, 0, 0])", "torch.linalg.qr(torch.arange(121.0).view(11, 11).sin())[0]"):
+            result = self.new(model("        return " + use.replace("* a[1]", "@ a[1].reshape(-1, 11).t()"), "[torch.randn(64, 128), %s]" % other), options=rare)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["RARE"]["trials"] == 1, (other, result)  # rows of zeros
+
     def test_flags_of_nan_are_asked_for_beside_sums_that_are_nan(self):
         both = model("        return torch.isnan(a[0]).any(), a[0].sum(-1)", "[torch.randn(128, 256)]")
         assert self.new(both)["result"]["verdict"] == "VERDICT_CORRECT"

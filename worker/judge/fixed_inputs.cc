@@ -18,6 +18,7 @@ constexpr std::int64_t kFewExact = 16;    // integers that two draws have alike 
 constexpr std::int64_t kFewOfMasks = 64;  // the same, of flags of which nine of ten are alike
 constexpr double kPart = 4;               // of a row, at most
 constexpr double kLess = 0.75;
+constexpr double kNear = 1e-2;        // so far sums of what was made in a half type may be from one
 constexpr double kLetsNothing = -64;  // added to scores: who is masked has no part in a softmax
 
 at::Tensor FirstOf(at::Tensor value) {
@@ -37,7 +38,6 @@ bool AllAlike(const at::Tensor& value) {
 bool MeansMoreAlike(const at::Tensor& value) {
   if (!Fractions(value) || value.is_complex()) return false;
   const double first = FirstOf(value).to(at::kDouble).item<double>();
-  constexpr double kNear = 1e-2;
   for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
     const auto size = static_cast<double>(value.size(dim));
     if (size < 2) continue;
@@ -167,9 +167,47 @@ std::optional<at::Tensor> OthersOfTwo(const at::Tensor& value, Random* random) {
   return made.equal(value) ? std::nullopt : std::optional(made);
 }
 
+// Weights that sum to one: so do their roots, scaled. What is in order, the same from both ends, a Gaussian, a
+// geometric series or a product of two of them stays such.
+std::optional<at::Tensor> OtherWeights(const at::Tensor& value) {
+  if (!True(value.ge(0).all())) return std::nullopt;
+  for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
+    const at::Tensor sums = value.sum(dim, /*keepdim=*/true), roots = value.sqrt();
+    if (!True((sums - 1).abs().le(kNear).all())) continue;
+    at::Tensor made = roots * (sums / roots.sum(dim, /*keepdim=*/true));
+    return at::allclose(made, value, kNear) ? std::nullopt : std::optional(made);
+  }
+  return std::nullopt;
+}
+
+// Directions and filters without a mean: so they are from the other end, and at right angles to each other where they
+// were. (A rotation would become a reflection.)
+std::optional<at::Tensor> Turned(const at::Tensor& value) {
+  if (True(value.le(0).all()) || True(value.eq(value.round()).all())) return std::nullopt;
+  if (value.dim() > 1 && value.size(-1) == value.size(-2)) return std::nullopt;
+  for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
+    if (value.size(dim) > 1 && (IsSorted(value, dim) || IsSorted(value.flip(dim), dim))) return std::nullopt;
+  }
+  at::Tensor made = value.flip(-1);
+  return made.equal(value) ? std::nullopt : std::optional(made);
+}
+
+// What says more than its values do (all other distributions leave it as drawn), so that it still says that.
+std::optional<at::Tensor> OthersOfItsKind(const at::Tensor& value) {
+  if (!Fractions(value) || value.is_complex() || value.dim() == 0 || value.numel() == 0) return std::nullopt;
+  if (!KeepsMeaning(value) || !True(at::isfinite(value).all()) || SymmetryOf(value) != Symmetry::kNone) {
+    return std::nullopt;
+  }
+  const at::Tensor wide = IsHalf(value.scalar_type()) ? value.to(at::kFloat) : value;
+  std::optional<at::Tensor> made = OtherWeights(wide);
+  if (!made) made = Turned(wide);
+  return made ? std::optional(made->to(value.scalar_type())) : std::nullopt;
+}
+
 std::optional<at::Tensor> Others(bool less, const at::Tensor& value, Random* random) {
   if (AllAlike(value)) return OthersOfOne(less, value, random);
-  return less || !IsMask(value) ? std::nullopt : OthersOfTwo(value, random);
+  if (less) return std::nullopt;
+  return IsMask(value) ? OthersOfTwo(value, random) : OthersOfItsKind(value);
 }
 
 bool CanBeOthers(const at::Tensor& value, const json& graph) {
@@ -177,7 +215,8 @@ bool CanBeOthers(const at::Tensor& value, const json& graph) {
   // More places than there are values for them is an error, on a GPU one that it does not survive.
   if (flags && Has(graph, "masked_scatter")) return false;
   if (!AllAlike(value)) {
-    return value.numel() >= kFewOfMasks && IsMask(value) && !(number && TakesIndices(graph));
+    if (!IsMask(value)) return OthersOfItsKind(value).has_value();
+    return value.numel() >= kFewOfMasks && !(number && TakesIndices(graph));
   }
   if (Fractions(value)) return True(at::isfinite(FirstOf(value))) && !MeansMoreAlike(value);
   // (Flags that chance made alike may be others as well. One alone may be a length.)
@@ -222,10 +261,11 @@ Transformed MakeOthers(int form, const std::vector<std::size_t>& fixed, Random* 
     result.skipped = kTried;
     return result;
   }
-  const bool one = AllAlike(leaf->tensor);
+  const bool one = AllAlike(leaf->tensor), two = !one && IsMask(leaf->tensor);
   leaf->tensor = WithStrides(made->expand(leaf->tensor.sizes()), leaf->tensor.strides());
-  result.how = one ? "an input that is alike in all elements with others at the end of its rows"
-                   : "a mask that is the same in every draw with others at the end of its rows";
+  result.how = one   ? "an input that is alike in all elements with others at the end of its rows"
+               : two ? "a mask that is the same in every draw with others at the end of its rows"
+                     : "an input that is the same in every draw with other values of its kind";
   return result;
 }
 

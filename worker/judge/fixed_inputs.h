@@ -1,6 +1,7 @@
-// Inputs that are the same in every draw and of one value or two: a mask of ones, a causal mask, a state of zeros, a
-// scale. A kernel may know them and never read them, so each of the first few has others in one draw of RARE, alone:
-// changed together, one could hide another.
+// Inputs that are the same in every draw: of one value or two (a mask of ones, a causal mask, a state of zeros, a
+// scale), or such as no other distribution changes (the weights of a blur, which sum to one). A kernel may know them
+// and never read them, so each of the first few has others in one draw of RARE, alone: changed together, one could hide
+// another.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,8 @@ inline constexpr std::size_t WhichFixed(int form) { return static_cast<std::size
 //   where the graph has indices or divides integers.
 // - Masks of two values, zero (or false) and one, minus infinity or a number of -64 or less, sixty-four elements or
 //   more; not what has one place in each row or column (one-hot codes, permutations).
+// - Weights that sum to one over the last dimension or the second; directions and rows without a mean. Not whole
+//   numbers, symmetric matrices, or, of the latter, what is sorted or square.
 // - Flags not where the graph scatters by them.
 std::vector<std::size_t> FixedInputs(const std::vector<Leaf>& one, const std::vector<Leaf>& other,
                                      const nlohmann::json& graph);
@@ -38,7 +41,8 @@ std::vector<std::size_t> FixedInputs(const std::vector<Leaf>& one, const std::ve
 // becomes zeros. Less: three quarters of what it was, whole numbers rounded down. Of two: what a row ends with goes on
 // for longer, by as many and so that it keeps one of the others; in symmetric matrices the last rows and columns get
 // what stands in the corner, but on the diagonal; rows that are all ones end with zeros where no other change is to be
-// had.
+// had. Weights become their roots, scaled to the sums that they had; directions and rows without a mean are turned
+// around, all rows alike.
 Transformed MakeOthers(int form, const std::vector<std::size_t>& fixed, Random* random, std::vector<Leaf>* leaves);
 
 }  // namespace grove::judge

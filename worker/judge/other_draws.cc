@@ -195,7 +195,7 @@ std::string OtherDraws::Idle(Distribution distribution) const {
            "that is nothing but indices or labels";
   return given_finite_
              ? "the program names no bound and no place for NaN, it has a cosine or cannot be read, and no input is "
-               "a mask or alike in all elements, in every draw"
+               "a mask, weights of a mean or alike in all elements, in every draw"
              : "the reference gives NaN or infinity on the problem's own values";
 }
 
