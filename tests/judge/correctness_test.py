@@ -1444,6 +1444,24 @@ def drawn():
             result = self.new(model("        return " + use.replace("* a[1]", "@ a[1].reshape(-1, 11).t()"), "[torch.randn(64, 128), %s]" % other), options=rare)["result"]
             assert result["verdict"] == "VERDICT_CORRECT" and self.outcomes(result)["RARE"]["trials"] == 1, (other, result)  # rows of zeros
 
+    def test_the_largest_and_the_least_of_what_is_far_from_zero_are_asked_for(self):
+        rare = dict(QUICK, distributions=["INPUT_DISTRIBUTION_RARE"])
+        for use, begins in (("a[0].amax(-1)", ".clamp(min=-1e4)"), ("a[0].view(64, 8, 50).amin(2)", ".clamp(max=65504)"), ("nn.functional.max_pool1d(a[0], 4)", ".clamp(min=-1e5)")):
+            for values, verdict in (("randn(64, 400)", "WRONG"), ("rand(64, 400)", "CORRECT")):  # of one sign: it may be known
+                problem = model("        return " + use, "[torch.%s]" % values)
+                assert self.new(problem, options=rare)["result"]["verdict"] == "VERDICT_CORRECT", use
+                result = self.new(problem, use, use + begins, rare)["result"]
+                assert result["verdict"] == "VERDICT_" + verdict, (use, values, result)
+                assert verdict == "CORRECT" or "far " in result["reason"], result
+        # Honest programs: a softmax of what is so large, positions, ranges that bytes are made of.
+        for use, new in (("torch.softmax(a[0] - a[0].amax(-1, keepdim=True), -1)", "torch.exp2(a[0] * 1.4426950408889634 - a[0].amax(-1, keepdim=True) * 1.4426950408889634) / torch.exp2((a[0] - a[0].amax(-1, keepdim=True)) * 1.4426950408889634).sum(-1, keepdim=True)"),
+                         ("a[0].argmax(-1), a[0].topk(4).values", "a[0].sort(-1, descending=True).indices[:, 0].contiguous(), a[0].sort(-1, descending=True).values[:, :4].contiguous()"),
+                         ("((a[0] - a[0].amin(-1, keepdim=True)) / (a[0].amax(-1, keepdim=True) - a[0].amin(-1, keepdim=True)) * 255).round().to(torch.uint8)",
+                          "((a[0] - a[0].amin(-1, keepdim=True)) * (255 / (a[0].amax(-1, keepdim=True) - a[0].amin(-1, keepdim=True)))).round().to(torch.uint8)")):
+            problem = model("        return " + use, "[torch.randn(64, 400)]")
+            result = self.new(problem, use, new, rare)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (use, result)
+
     def test_flags_of_nan_are_asked_for_beside_sums_that_are_nan(self):
         both = model("        return torch.isnan(a[0]).any(), a[0].sum(-1)", "[torch.randn(128, 256)]")
         assert self.new(both)["result"]["verdict"] == "VERDICT_CORRECT"

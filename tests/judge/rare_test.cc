@@ -34,6 +34,17 @@ TEST_CASE("Bounds are those of inputs as they are", "[rare]") {
   CHECK(Of(json::array({Operation("add_", {"in0", "1"}), Operation("clamp_max", {"in0", "9.0"})})).inputs.empty());
 }
 
+TEST_CASE("Largest and least elements are those of inputs as they are", "[rare]") {
+  const auto of = [](const json& graph) { return Of(graph).inputs.at(0); };
+  const json most = json::array({Operation("view", {"in0", "[8]"}), Operation("amax", {"v0", "[0]"}, {"v1"})});
+  CHECK((of(most).largest && !of(most).least));
+  CHECK((Of(most).Largest() && !Of(most).Least()));
+  const json both = json::array({Operation("sort", {"in0", "-1"})});
+  CHECK((of(both).largest && of(both).least));
+  CHECK(!Of(json::array({Operation("abs", {"in0"}), Operation("amax", {"v0", "[0]"}, {"v1"})})).Largest());
+  CHECK(!Of(json::array({Operation("amax", {"in1", "[0]"})})).Largest());
+}
+
 TEST_CASE("A program that has a place for what is empty says so", "[rare]") {
   const auto empties = [](const json& graph) { return Of(graph).Emptied(); };
   CHECK(empties(json::array({Operation("sum", {"in0"}), Operation("clamp", {"v0", "1", "null"}, {"v1"})})));

@@ -449,7 +449,8 @@ std::string OtherDraws::Unusable(const OtherDraw& drawn, const Rules& rules) {
     return "the reference in float64 gives NaN or infinity there";
   }
   if (drawn.distribution == Distribution::kRare && Grown(expected, rules)) return kGrowsThere;
-  if (Downwards(drawn.distribution, drawn.form) && NothingLeft(expected)) {
+  const bool far = drawn.distribution == Distribution::kRare && IsFar(drawn.form);
+  if ((far || Downwards(drawn.distribution, drawn.form)) && NothingLeft(expected)) {
     return "next to nothing is left of an output there";
   }
   if (expected.high.empty()) {

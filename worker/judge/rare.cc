@@ -69,6 +69,20 @@ const WordList& Poles() {
   return *words;
 }
 
+// Of many elements: they begin with a number that stands for none.
+const WordList& Largest() {
+  static const auto* words = new WordList(
+      "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d amax aminmax argmax argsort cummax index_reduce "
+      "kthvalue max max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
+      "max_pool3d_with_indices scatter_reduce sort topk ");
+  return *words;
+}
+const WordList& Least() {
+  static const auto* words =
+      new WordList("amin aminmax argmin argsort cummin index_reduce kthvalue min scatter_reduce sort topk ");
+  return *words;
+}
+
 constexpr double kEpsilon = 1e-3;  // smaller floors are those of norms
 constexpr double kLetsNothing = 64;
 
@@ -136,6 +150,8 @@ class Reader {
       // The largest number of a type, which stands for infinity where none is named, is another one in float64.
       const bool named = replaces && Number(operands, 2) && Number(operands, 3);
       of.infinity = of.infinity || named || name == "isinf" || name == "isfinite";
+      of.largest = of.largest || Largest().Has(name);
+      of.least = of.least || Least().Has(name);
     }
     if (!Passes().Has(name)) return;
     const json& outputs = operation.at("outputs");
@@ -201,6 +217,14 @@ bool RareValues::Bounded() const {
 
 bool RareValues::TreatsNan() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const OfInput& of) { return of.nan || of.infinity; });
+}
+
+bool RareValues::Largest() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const OfInput& of) { return of.largest; });
+}
+
+bool RareValues::Least() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const OfInput& of) { return of.least; });
 }
 
 bool RareValues::Emptied() const { return std::find(empties.begin(), empties.end(), true) != empties.end(); }

@@ -1,5 +1,5 @@
-// What a graph says of values that are rare: the bounds that it names for elements of its inputs, a place for NaN, what
-// it does where a mask lets nothing through. Pure: JSON in, no torch.
+// What a graph says of values that are rare: the bounds that it names for elements of its inputs, a place for NaN, a
+// largest or least one, what it does where a mask lets nothing through. Pure: JSON in, no torch.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@ struct RareValues {
     std::vector<double> bounds;  // that its elements, as they are, are cut off at or compared with; none is zero
     bool nan = false;            // its elements are asked whether they are NaN, or NaN is replaced
     bool infinity = false;       // the same of infinities
+    bool largest = false;        // the largest of its elements, as they are, is taken, or they are put in order
+    bool least = false;          // the same of the least
   };
   std::vector<OfInput> inputs;  // by the input's number; empty where nothing is known
   bool read = false;            // there is a graph
@@ -31,6 +33,8 @@ struct RareValues {
   bool Emptied() const;
   bool Bounded() const;
   bool TreatsNan() const;  // or infinities
+  bool Largest() const;
+  bool Least() const;
 };
 
 // `graph`: GraphOp list; `inputs`: TensorType list. Of inputs nothing is known where an operation works in place.

@@ -16,7 +16,9 @@ constexpr double kShareBeyond = 1.0 / 16, kShareNot = 1.0 / 64;
 constexpr double kLeastFactor = 0.5, kMostFactor = 4;  // powers of two
 // Squares, cubes and fourth powers of what is no larger are numbers of float32, as are the integers nearest to it.
 constexpr double kLargest = 1e9;
-constexpr double kAway = 1.0 / 64;  // of the largest: who is never smaller, and of one sign, may be divided by
+constexpr double kFar = 0x1p17;          // beyond what is taken for none: 10,000, 65,504
+constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
+constexpr double kAway = 1.0 / 64;       // of the largest: who is never smaller, and of one sign, may be divided by
 
 // Some elements, and at least two of several.
 at::Tensor Some(const at::Tensor& like, double share, const at::Generator& generator) {
@@ -95,12 +97,23 @@ std::optional<at::Tensor> NotNumbers(const at::Tensor& value, const RareValues::
   return made;
 }
 
+// All on one side, unlike others as before: differences are as large as the values, and nothing cancels. Nothing of one
+// sign: the other would mean something else.
+std::optional<at::Tensor> Far(double side, const at::Tensor& value) {
+  if (value.is_complex() || !True(value.gt(0).any()) || !True(value.lt(0).any())) return std::nullopt;
+  if (value.eq(0).sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) return std::nullopt;
+  const at::Tensor sizes = value.abs();
+  return (sizes / sizes.mean() + 1) * (side * kFar);
+}
+
 }  // namespace
 
 bool Says(const RareValues& rare, int form) {
   return form == kZeroRows       ? rare.read && !rare.cosines
          : form == kBeyondBounds ? rare.Bounded()
          : form == kEmptyMasks   ? rare.read && (rare.Emptied() || !rare.fills)
+         : form == kFarBelow     ? rare.Largest()
+         : form == kFarAbove     ? rare.Least()
                                  : rare.TreatsNan();
 }
 
@@ -133,6 +146,9 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
       made = ZeroRows(wide, random);
     } else if (i < rare.inputs.size() && form == kBeyondBounds) {
       made = BeyondBounds(wide, rare.inputs[i].bounds, random);
+    } else if (i < rare.inputs.size() && IsFar(form)) {
+      const bool asked = form == kFarBelow ? rare.inputs[i].largest : rare.inputs[i].least;
+      if (asked && !IsHalf(value.scalar_type())) made = Far(form == kFarBelow ? -1 : 1, value);
     } else if (i < rare.inputs.size()) {
       made = NotNumbers(wide, rare.inputs[i], random);
       infinite = infinite || (made && rare.inputs[i].infinity);
@@ -149,12 +165,15 @@ Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vect
   if (!changed) {
     result.skipped = form == kBeyondBounds ? "the inputs' values are on both sides of the bounds already"
                      : form == kEmptyMasks ? "there is no mask among the inputs"
+                     : IsFar(form)         ? "no input that a largest or least element is taken of has both signs"
                                            : "the inputs' values mean something that rare ones would not";
     return result;
   }
   result.how = form == kZeroRows       ? "with rows of zeros"
                : form == kEmptyMasks   ? "with masks that let nothing through in some rows"
                : form == kBeyondBounds ? "some elements beyond the bounds that the program names"
+               : form == kFarBelow     ? "an input far below zero throughout"
+               : form == kFarAbove     ? "an input far above zero throughout"
                : infinite              ? "some elements infinite or NaN"
                                        : "some elements NaN";
   return result;

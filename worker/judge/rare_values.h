@@ -10,8 +10,10 @@
 
 namespace grove::judge {
 
-// Forms of RARE.
-inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kRareForms = 4;
+// Forms of RARE. (Far below and above: who takes a largest or least element from some number on that is no infinity.)
+inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kFarBelow = 4, kFarAbove = 5,
+                     kRareForms = 6;
+inline constexpr bool IsFar(int form) { return form == kFarBelow || form == kFarAbove; }
 // Of these all that is asked is whether there are numbers where the reference has them.
 inline constexpr bool NumbersAlone(int form) { return form == kZeroRows || form == kEmptyMasks; }
 
@@ -21,6 +23,7 @@ bool Says(const RareValues& rare, int form);
 // As Transform. Zeros are rows in every direction: one place of each dimension, all along the others. So are those of
 // masks (of zeros and ones, of whatever type), which stay as they are otherwise. Beyond bounds is
 // one element in sixteen, by a factor of 1.4 to 16; NaN, and infinities where they are treated, one in sixty-four.
+// Far below zero, and far above, is every element of an input of both signs, by some 10^5 and unlike others still.
 Transformed MakeRare(int form, const RareValues& rare, Random* random, std::vector<Leaf>* leaves);
 
 }  // namespace grove::judge
