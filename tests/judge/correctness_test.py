@@ -1462,6 +1462,25 @@ def drawn():
             result = self.new(problem, use, new, rare)["result"]
             assert result["verdict"] == "VERDICT_CORRECT", (use, result)
 
+    def test_inputs_that_are_compared_with_each_other_meet(self):
+        rare = dict(QUICK, distributions=["INPUT_DISTRIBUTION_RARE"])
+        for use, inputs, wrong, right in (
+                ("a[2][torch.bucketize(a[0], a[1], right=True)]", "torch.randn(64, 100), torch.randn(15).sort().values, torch.randn(16)", "a[2][torch.bucketize(a[0], a[1])]",
+                 "a[2][(a[0].unsqueeze(-1) - a[1] >= 0).sum(-1)]"),
+                ("torch.searchsorted(a[0], a[1])", "torch.randn(8, 70).sort(-1).values, torch.randn(8, 30)", "torch.searchsorted(a[0], a[1], right=True)", "(a[0].unsqueeze(1) < a[1].unsqueeze(2)).sum(-1)"),
+                ("(a[0] > a[1]).sum(-1), a[0] * a[1]", "torch.rand(64, 100), torch.rand(100)", "(a[0] >= a[1]).sum(-1), a[0] * a[1]", "(a[0] - a[1] > 0).sum(-1), a[0] * a[1]"),
+                ("torch.where(a[0] >= a[1], a[0], -a[1])", "torch.randn(64, 100), torch.randn(64, 100)", "torch.where(a[0] > a[1], a[0], -a[1])", "torch.where(a[1] <= a[0], a[0], -a[1])")):
+            problem = model("        return " + use, "[%s]" % inputs)
+            result = self.new(problem, use, right, rare)["result"]
+            assert result["verdict"] == "VERDICT_CORRECT", (use, result)
+            result = self.new(problem, use, wrong, rare)["result"]
+            assert result["verdict"] == "VERDICT_WRONG" and "equal to those of another" in result["reason"], (use, result)
+        # Rounding has a part in which is the larger.
+        use = "(a[0] * 0.3 > a[1] * 0.3).float(), (a[0] * a[2] > a[1] * a[2]).float()"
+        problem = model("        return " + use, "[torch.randn(64, 100), torch.randn(64, 100), torch.rand(100)]")
+        result = self.new(problem, use, "(a[0] > a[1]).float(), (a[0] > a[1]).float()", rare)["result"]
+        assert result["verdict"] == "VERDICT_CORRECT", result
+
     def test_flags_of_nan_are_asked_for_beside_sums_that_are_nan(self):
         both = model("        return torch.isnan(a[0]).any(), a[0].sum(-1)", "[torch.randn(128, 256)]")
         assert self.new(both)["result"]["verdict"] == "VERDICT_CORRECT"

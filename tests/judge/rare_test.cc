@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace grove::judge {
@@ -43,6 +44,18 @@ TEST_CASE("Largest and least elements are those of inputs as they are", "[rare]"
   CHECK((of(both).largest && of(both).least));
   CHECK(!Of(json::array({Operation("abs", {"in0"}), Operation("amax", {"v0", "[0]"}, {"v1"})})).Largest());
   CHECK(!Of(json::array({Operation("amax", {"in1", "[0]"})})).Largest());
+}
+
+TEST_CASE("Inputs that are compared with each other are so as they are", "[rare]") {
+  using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+  const auto compared = [](const json& graph) {
+    return RareValuesOf(graph, json::array({{{"dtype", "float32"}}, {{"dtype", "float32"}}})).compared;
+  };
+  CHECK(compared(json::array({Operation("gt", {"in0", "in1"})})) == Pairs{{0, 1}, {1, 0}});
+  CHECK(compared(json::array({Operation("bucketize", {"in0", "in1", "false", "true"})})) == Pairs{{0, 1}});
+  CHECK(compared(json::array({Operation("searchsorted", {"in0", "in1", "false"})})) == Pairs{{1, 0}});
+  CHECK(compared(json::array({Operation("mul", {"in0", "2"}), Operation("gt", {"v0", "in1"}, {"v1"})})).empty());
+  CHECK(compared(json::array({Operation("gt", {"in0", "0.5"})})).empty());
 }
 
 TEST_CASE("A program that has a place for what is empty says so", "[rare]") {

@@ -18,6 +18,7 @@
 #include "worker/judge/few_integers.h"
 #include "worker/judge/findings.h"
 #include "worker/judge/fixed_inputs.h"
+#include "worker/judge/meeting.h"
 #include "worker/judge/one_term.h"
 #include "worker/judge/other_integers.h"
 #include "worker/judge/problem_error.h"
@@ -160,6 +161,9 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
     if (LessFixed(form) && closes_rows_ == form - 1) return {"", kTried};
     return MakeOthers(form, problem_.fixed, &secret_, &drawn->leaves);
   }
+  if (distribution == Distribution::kRare && form == kMeeting) {
+    return MakeMeeting(problem_.rare, &secret_, &drawn->leaves);
+  }
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
     const auto draw = [this] { return reference_.Draw(SecretSeed()); };
@@ -267,6 +271,7 @@ void OtherDraws::Expect(const Slot& slot, const Rules& rules, OtherDraw* drawn) 
     } else {
       LeaveOutIndices(slot, here, drawn);
       if (distribution == Distribution::kRare && form == kNotNumbers) LeaveOutNaN(&drawn->expected);
+      if (distribution == Distribution::kRare && form == kMeeting) LeaveOutRounded(drawn);
       if (drawn->skipped.empty()) {
         if (distribution != Distribution::kGiven) expecting_.AddErrors(drawn->leaves, &drawn->expected);
         drawn->skipped = Unusable(*drawn, here);
@@ -352,6 +357,18 @@ void OtherDraws::LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw
         "the reference gives indices or counts, and these values make ties, or differences of rounding alone";
   }
   expected.left_out = std::move(left_out);
+}
+
+// What is equal at first is the larger or the smaller by rounding, once arithmetic has a part in it.
+void OtherDraws::LeaveOutRounded(OtherDraw* drawn) {
+  std::vector<bool>& left_out = drawn->expected.left_out;
+  left_out.resize(drawn->expected.plain.size(), false);
+  for (std::size_t i = 0; i < left_out.size(); ++i) {
+    left_out[i] = left_out[i] || problem_.ExactnessOf(i) != Exactness::kExact;
+  }
+  if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
+    drawn->skipped = "rounding has a part in what is compared";
+  }
 }
 
 std::optional<double> OtherDraws::KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,

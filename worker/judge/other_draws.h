@@ -91,6 +91,7 @@ class OtherDraws {
   // What is behind a normalisation of zeros is rounding or nothing: that it is a number is all that is asked of it.
   void AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn);
   void LeaveOutIndices(const Slot& slot, const Rules& rules, OtherDraw* drawn);
+  void LeaveOutRounded(OtherDraw* drawn);
   // Expected::by_keys of an output: nothing where its keys say nothing either.
   std::optional<double> KeysSaySomething(std::size_t output, std::size_t shape_set, const OtherDraw& drawn,
                                          const Rules& rules);

@@ -116,6 +116,7 @@ class Reader {
       }
     }
     Asks(name, operands);
+    Compared(name, operands);
     std::set<std::size_t> made_of;
     for (const json& operand : operands) {
       const auto known = made_of_.find(operand.get<std::string>());
@@ -189,6 +190,21 @@ class Reader {
     divides_ = divides_ || (Poles().Has(name) && !number) || (name == "pow" && number && *number < 0);
   }
 
+  void Compared(const std::string& name, const json& operands) {
+    const bool searched = name == "bucketize", among = name == "searchsorted";
+    if ((!Compares().Has(name) && !searched && !among) || operands.size() < 2) return;
+    const auto first = holds_.find(operands[0].get<std::string>()),
+               second = holds_.find(operands[1].get<std::string>());
+    if (first == holds_.end() || second == holds_.end()) return;
+    for (std::size_t one : first->second) {
+      for (std::size_t two : second->second) {
+        if (one == two) continue;
+        if (!among) rare_.compared.push_back({one, two});
+        if (!searched) rare_.compared.push_back({two, one});
+      }
+    }
+  }
+
   // (A mask itself is compared with zero wherever one is applied.)
   bool AsksForZero(const std::string& name, const json& operands) const {
     return Compares().Has(name) && Number(operands, 1) == 0.0 && counts_.count(operands[0].get<std::string>()) != 0;
@@ -239,7 +255,7 @@ RareValues RareValuesOf(const json& graph, const json& inputs) {
   RareValues rare = reader.Result();
   rare.read = !graph.empty();
   // Values change behind their names. (Of an empty mask that was not meant nothing is asked but numbers.)
-  if (in_place) rare.inputs.clear();
+  if (in_place) rare.inputs.clear(), rare.compared.clear();
   return rare;
 }
 

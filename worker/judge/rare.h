@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 namespace grove::judge {
@@ -17,7 +18,9 @@ struct RareValues {
     bool least = false;          // the same of the least
   };
   std::vector<OfInput> inputs;  // by the input's number; empty where nothing is known
-  bool read = false;            // there is a graph
+  // Inputs, as they are, that are compared with others, or searched for among them, and these.
+  std::vector<std::pair<std::size_t, std::size_t>> compared;
+  bool read = false;  // there is a graph
   // An operation is a cosine, whose epsilon honest programs leave out.
   bool cosines = false;
   // A number of 64 or more, of either sign, is named as one that is put in the place of what a mask hides, or there is

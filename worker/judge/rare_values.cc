@@ -114,6 +114,7 @@ bool Says(const RareValues& rare, int form) {
          : form == kEmptyMasks   ? rare.read && (rare.Emptied() || !rare.fills)
          : form == kFarBelow     ? rare.Largest()
          : form == kFarAbove     ? rare.Least()
+         : form == kMeeting      ? !rare.compared.empty()
                                  : rare.TreatsNan();
 }
 

@@ -10,9 +10,10 @@
 
 namespace grove::judge {
 
-// Forms of RARE. (Far below and above: who takes a largest or least element from some number on that is no infinity.)
+// Forms of RARE. (Far below and above: who takes a largest or least element from some number on that is no infinity.
+// Meeting: meeting.h.)
 inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kFarBelow = 4, kFarAbove = 5,
-                     kRareForms = 6;
+                     kMeeting = 6, kRareForms = 7;
 inline constexpr bool IsFar(int form) { return form == kFarBelow || form == kFarAbove; }
 // Of these all that is asked is whether there are numbers where the reference has them.
 inline constexpr bool NumbersAlone(int form) { return form == kZeroRows || form == kEmptyMasks; }
