@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/judge/fake_device.h"
+#include "worker/judge/verdict.h"
 
 namespace grove::judge {
 namespace {
@@ -97,6 +98,28 @@ TEST_CASE("A number is one piece until it is freed", "[returned_memory]") {
   Pieces::Tell(&results, {}, {3, 3});
   CHECK(pieces.alive == 0);
   CHECK_FALSE(results.Read(At(3, 0), got, 5));
+}
+
+TEST_CASE("Two numbers of one allocation are found out, and nothing of what is in it is lost", "[returned_memory]") {
+  Pieces pieces;
+  pieces.memory = {{kFirst, "0123456789abcdef"}, {kSecond, "ABCDEFGHIJKLMNOP"}};
+  const auto memory = pieces.memory;
+  DeviceResults results(pieces.device(), 1 << 20);
+  Pieces::Tell(&results, {{1, 16, kFirst}, {2, 16, kSecond}, {3, 16, kFirst}});
+  CHECK_NOTHROW(results.RefuseAliases({At(1, 0), At(1, 8), At(2, 4), At(5, 0), 0, 1}));
+  CHECK(pieces.memory == memory);
+  const auto refused = [&](const std::vector<std::uint64_t>& places) {
+    try {
+      results.RefuseAliases(places);
+    } catch (const Verdict& verdict) {
+      return verdict.verdict + ": " + verdict.fault["evidence"].get<std::string>();
+    }
+    return std::string();
+  };
+  CHECK(refused({At(1, 0), At(2, 0), At(3, 8)}) ==
+        "VERDICT_CHEATED: what the judge wrote to piece 3 of its memory was read in piece 1, which are two allocations "
+        "as its process says");
+  CHECK(pieces.memory == memory);
 }
 
 TEST_CASE("Pieces are no more than the device has", "[returned_memory]") {

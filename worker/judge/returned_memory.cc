@@ -1,6 +1,10 @@
 #include "worker/judge/returned_memory.h"
 
+#include <array>
+#include <cstring>
 #include <exception>
+#include <set>
+#include <string>
 
 #include "worker/judge/verdict.h"
 
@@ -72,6 +76,42 @@ bool DeviceResults::Read(std::uint64_t place, char* to, std::size_t bytes) {
 
 void DeviceResults::Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) {
   if (char* to = At(place, bytes)) ops_.Fill(to, from, bytes, bytes);
+}
+
+void DeviceResults::RefuseAliases(const std::vector<std::uint64_t>& places) {
+  // Each has its number at its beginning for a moment.
+  struct Begin {
+    std::uint64_t number;
+    char* at;
+    std::uint64_t was;
+  };
+  std::set<std::uint64_t> numbers;
+  for (const std::uint64_t place : places) numbers.insert(place >> kOffsetBits);
+  std::vector<Begin> begins;
+  for (const std::uint64_t number : numbers) {
+    if (char* at = At(number << kOffsetBits, sizeof number)) begins.push_back({number, at, 0});
+  }
+  if (begins.size() < 2) return;
+  const auto write = [this](char* at, std::uint64_t word) {
+    std::array<unsigned char, sizeof word> bytes;
+    std::memcpy(bytes.data(), &word, bytes.size());
+    ops_.Fill(at, bytes.data(), bytes.size(), bytes.size());
+  };
+  for (Begin& begin : begins) ops_.ToHost(&begin.was, begin.at, sizeof begin.was);
+  for (const Begin& begin : begins) write(begin.at, begin.number);
+  std::string evidence;
+  for (const Begin& begin : begins) {
+    std::uint64_t found = 0;
+    ops_.ToHost(&found, begin.at, sizeof found);
+    if (found == begin.number || !evidence.empty()) continue;
+    evidence = "what the judge wrote to piece " + std::to_string(found) + " of its memory was read in piece " +
+               std::to_string(begin.number) + ", which are two allocations as its process says";
+  }
+  for (const Begin& begin : begins) write(begin.at, begin.was);
+  if (evidence.empty()) return;
+  throw Verdict{"VERDICT_CHEATED",
+                "its results were said to lie in memory of their own, and lie in the same",
+                {{"stage", "time"}, {"evidence", evidence}}};
 }
 
 }  // namespace grove::judge

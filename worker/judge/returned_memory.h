@@ -28,6 +28,8 @@ class ReturnedMemory {
   // Where the judge has it on a GPU; null where nothing is there.
   virtual const char* Find(std::uint64_t /*place*/, std::size_t /*bytes*/) const { return nullptr; }
   virtual void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) = 0;  // 1 to 16 bytes; queued
+  // Of results that have been read: throws CHEATED where places that are not the same are the same memory. Waits.
+  virtual void RefuseAliases(const std::vector<std::uint64_t>& /*places*/) {}
 };
 
 // On a CPU: addresses of its process.
@@ -47,7 +49,8 @@ class ProcessResults : public ReturnedMemory {
 inline constexpr std::uint64_t kInItsSlot = 1;
 
 // On a GPU: (number of a piece << 40) | offset in it in bytes. The judge maps the pieces that the process names. Each
-// is one allocation of the driver's, mapped as a whole: no page of it is there twice.
+// is one allocation of the driver's, mapped as a whole: no page of it is there twice. That two numbers are not one
+// allocation is the process's word alone, so RefuseAliases writes to each and looks at the others.
 class DeviceResults : public ReturnedMemory {
  public:
   // `most_bytes`: of all pieces together; what goes beyond is not there.
@@ -57,6 +60,7 @@ class DeviceResults : public ReturnedMemory {
   bool Read(std::uint64_t place, char* to, std::size_t bytes) override;
   const char* Find(std::uint64_t place, std::size_t bytes) const override { return At(place, bytes); }
   void Write(std::uint64_t place, const unsigned char* from, std::size_t bytes) override;
+  void RefuseAliases(const std::vector<std::uint64_t>& places) override;
 
  private:
   char* At(std::uint64_t place, std::size_t bytes) const;  // null where nothing is there

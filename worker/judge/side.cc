@@ -108,6 +108,7 @@ double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   for (const auto& [set, output] : glances_.Differing()) LeaveUnwritten(arena_.at(set), output);
   if (keep_ && reads_) {
     constexpr std::size_t kMostWrites = 256;
+    returned_->RefuseAliases(result_places_);
     RefuseShared(sets);
     SpoilResults(kMostWrites);
   } else {
