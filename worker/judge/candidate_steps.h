@@ -9,6 +9,7 @@
 
 #include "worker/judge/device_ops.h"
 #include "worker/judge/give_steps.h"
+#include "worker/judge/random.h"
 #include "worker/judge/slots.h"
 #include "worker/judge/values.h"
 
@@ -30,6 +31,10 @@ class CandidateSteps {
   double asking(Waiting waiting) const { return waiting == Waiting::kLooking ? looking_ : sleeping_; }
   // Whether both sides may sleep while they wait for each other: on a CPU, where a program may need all processors.
   bool sleeps() const { return !ops_.cuda(); }
+
+  // Before any other run: the memory looks as if a step had begun and its inputs were those of another call, so that a
+  // program that looks there whether it is in one, to do something else then, computes from these.
+  void Pretend(Random* random);
 
   // These sets, one by one. Seconds that each took, the first to be left out, and their outputs are kept
   // (CandidateSide::Keep); fewer than there are sets where they were not given one at a time: then nothing is kept.

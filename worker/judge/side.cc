@@ -90,6 +90,7 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
+  if (steps_ != nullptr) steps_->Pretend(&random_);
   glances_.Forget();
   if (keep_ && (reads_ || !python_)) glances_.Choose(keeping_);
   asked_ = Clock::now();
