@@ -32,7 +32,7 @@ class CandidateSteps {
   // Whether both sides may sleep while they wait for each other: on a CPU, where a program may need all processors.
   bool sleeps() const { return !ops_.cuda(); }
 
-  // Before any other run: the memory looks as if a step had begun and its inputs were those of another call, so that a
+  // Before each timed run that is none in steps: the memory looks as if a step had begun and its inputs were those of another call, so that a
   // program that looks there whether it is in one, to do something else then, computes from these.
   void Pretend(Random* random);
 

@@ -24,9 +24,8 @@ constexpr double kMostOutlier = 0x1p17;  // in long sums
 constexpr double kOutlierShare = 1e-3;   // of the elements
 constexpr int kFew = 1, kFewLess = 2;    // forms of OUTLIERS
 constexpr std::int64_t kLarge = 1 << 14;
-constexpr double kDense = 1.0 / 8;       // of a sparse input that is not zero, at most
-constexpr double kPerReduction = 128;    // elements that are not zero in one reduction, about
-constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
+constexpr double kDense = 1.0 / 8;     // of a sparse input that is not zero, at most
+constexpr double kPerReduction = 128;  // elements that are not zero in one reduction, about
 // Forms of SCALED.
 constexpr int kSigns = 0, kAsTheyAre = 1, kLess = 2, kSignsAlone = 3, kAlone = 4, kMostAlone = 4,
               kSmall = kAlone + kMostAlone, kSorted = kSmall + 1, kMostSorted = 2;
@@ -321,6 +320,11 @@ bool IsSorted(const at::Tensor& value, std::int64_t dim) {
   return 2 * next.gt(former).any(dim).sum().item<std::int64_t>() >= value.numel() / value.size(dim);
 }
 
+bool HasManyZeros(const at::Tensor& value) {
+  constexpr double kMany = 1.0 / 64;
+  return value.eq(0).sum().item<double>() > kMany * static_cast<double>(value.numel());
+}
+
 std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i) {
   const at::Tensor& value = leaves[i].tensor;
   for (std::size_t j = 0; j < i; ++j) {
@@ -529,11 +533,7 @@ Transformed Transform(Distribution distribution, int form, double reduction, Ran
       case Distribution::kIntegers:
         return result;  // made elsewhere
     }
-    const at::Tensor zeros = value.eq(0);
-    if (distribution == Distribution::kShifted &&
-        zeros.sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) {
-      made = at::where(zeros, value, made);
-    }
+    if (distribution == Distribution::kShifted && HasManyZeros(value)) made = at::where(value.eq(0), value, made);
     made = Repeated(value, Mirrored(value, made)).to(type);
     if (!True(at::isfinite(made).all())) {
       result.skipped = "the inputs' type cannot hold such values";

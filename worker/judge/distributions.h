@@ -71,6 +71,8 @@ bool IsSymmetric(const at::Tensor& value);  // kSymmetric: real-valued complex o
 at::Tensor Mirrored(const at::Tensor& like, const at::Tensor& made);
 // Along a dimension of two or more, upwards: most of the rows do rise.
 bool IsSorted(const at::Tensor& value, std::int64_t dim);
+// So many that they are taken for structure: a triangle, blocks.
+bool HasManyZeros(const at::Tensor& value);
 // The first leaf before this one that holds the very same values: what is equal stays so.
 std::optional<std::size_t> EarlierEqual(const std::vector<Leaf>& leaves, std::size_t i);
 

@@ -18,6 +18,7 @@ constexpr std::int64_t kFewExact = 16;    // integers that two draws have alike 
 constexpr std::int64_t kFewOfMasks = 64;  // the same, of flags of which nine of ten are alike
 constexpr double kPart = 4;               // of a row, at most
 constexpr double kLess = 0.75;
+constexpr double kBand = 0.25;        // share of zeros beside which the others have places
 constexpr double kNear = 1e-2;        // so far sums of what was made in a half type may be from one
 constexpr double kLetsNothing = -64;  // added to scores: who is masked has no part in a softmax
 
@@ -169,13 +170,16 @@ std::optional<at::Tensor> OthersOfTwo(const at::Tensor& value, Random* random) {
 
 // Weights that sum to one: so do their roots, scaled. What is in order, the same from both ends, a Gaussian, a
 // geometric series or a product of two of them stays such.
-std::optional<at::Tensor> OtherWeights(const at::Tensor& value) {
+at::Tensor OtherWeights(const at::Tensor& value, std::int64_t dim) {
+  const at::Tensor sums = value.sum(dim, /*keepdim=*/true), roots = value.sqrt();
+  return roots * (sums / roots.sum(dim, /*keepdim=*/true));
+}
+
+// The dimension over which they do: the last one or the second.
+std::optional<std::int64_t> SumsToOne(const at::Tensor& value) {
   if (!True(value.ge(0).all())) return std::nullopt;
-  for (std::int64_t dim : {std::int64_t{-1}, value.dim() > 1 ? std::int64_t{1} : std::int64_t{-1}}) {
-    const at::Tensor sums = value.sum(dim, /*keepdim=*/true), roots = value.sqrt();
-    if (!True((sums - 1).abs().le(kNear).all())) continue;
-    at::Tensor made = roots * (sums / roots.sum(dim, /*keepdim=*/true));
-    return at::allclose(made, value, kNear) ? std::nullopt : std::optional(made);
+  for (std::int64_t dim : {value.dim() - 1, std::int64_t{1}}) {
+    if (dim < value.dim() && True((value.sum(dim) - 1).abs().le(kNear).all())) return dim;
   }
   return std::nullopt;
 }
@@ -184,6 +188,8 @@ std::optional<at::Tensor> OtherWeights(const at::Tensor& value) {
 // were. (A rotation would become a reflection.)
 std::optional<at::Tensor> Turned(const at::Tensor& value) {
   if (True(value.le(0).all()) || True(value.eq(value.round()).all())) return std::nullopt;
+  // A band would be another one.
+  if (value.eq(0).sum().item<double>() > kBand * static_cast<double>(value.numel())) return std::nullopt;
   if (value.dim() > 1 && value.size(-1) == value.size(-2)) return std::nullopt;
   for (std::int64_t dim = 0; dim < value.dim(); ++dim) {
     if (value.size(dim) > 1 && (IsSorted(value, dim) || IsSorted(value.flip(dim), dim))) return std::nullopt;
@@ -199,8 +205,13 @@ std::optional<at::Tensor> OthersOfItsKind(const at::Tensor& value) {
     return std::nullopt;
   }
   const at::Tensor wide = IsHalf(value.scalar_type()) ? value.to(at::kFloat) : value;
-  std::optional<at::Tensor> made = OtherWeights(wide);
-  if (!made) made = Turned(wide);
+  std::optional<at::Tensor> made;
+  if (const auto dim = SumsToOne(wide)) {
+    made = OtherWeights(wide, *dim);
+    if (at::allclose(*made, wide, kNear)) made.reset();  // equal ones, and zeros beside them
+  } else {
+    made = Turned(wide);
+  }
   return made ? std::optional(made->to(value.scalar_type())) : std::nullopt;
 }
 

@@ -25,7 +25,7 @@ bool Broadcasts(const at::Tensor& from, const at::Tensor& to) {
 // Whether elements may be others, and nothing has to be equal to the whole.
 bool Free(const std::vector<Leaf>& leaves, std::size_t which) {
   const Leaf& leaf = leaves[which];
-  if (leaf.scalar || leaf.tensor.numel() < kFew || KeepsMeaning(leaf.tensor)) return false;
+  if (leaf.scalar || leaf.tensor.numel() < kFew || KeepsMeaning(leaf.tensor) || HasManyZeros(leaf.tensor)) return false;
   if (SymmetryOf(leaf.tensor) != Symmetry::kNone || EarlierEqual(leaves, which)) return false;
   for (std::size_t i = which + 1; i < leaves.size(); ++i) {
     if (EarlierEqual(leaves, i) == which) return false;

@@ -112,6 +112,10 @@ Rules RulesOn(Distribution distribution, int form, const Rule& given, double red
   if (distribution == Distribution::kScaled || distribution == Distribution::kRare || Downwards(distribution, form)) {
     rules.units = given_rms;
   }
+  // Next to what was taken off, an extreme, float32 has no finer numbers.
+  if (distribution == Distribution::kRare && IsFar(form)) {
+    for (double& unit : rules.units) unit = std::max(unit, kFar);
+  }
   return rules;
 }
 
@@ -366,7 +370,7 @@ void OtherDraws::LeaveOutRounded(OtherDraw* drawn) {
   for (std::size_t i = 0; i < left_out.size(); ++i) {
     left_out[i] = left_out[i] || problem_.ExactnessOf(i) != Exactness::kExact;
   }
-  if (std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
+  if (drawn->skipped.empty() && std::all_of(left_out.begin(), left_out.end(), [](bool out) { return out; })) {
     drawn->skipped = "rounding has a part in what is compared";
   }
 }

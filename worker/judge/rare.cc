@@ -69,7 +69,7 @@ const WordList& Poles() {
   return *words;
 }
 
-// Of many elements: they begin with a number that stands for none.
+// They begin with a number that stands for none. (Of two tensors `max` does not, and loses nothing by it.)
 const WordList& Largest() {
   static const auto* words = new WordList(
       "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d amax aminmax argmax argsort cummax index_reduce "
@@ -255,7 +255,10 @@ RareValues RareValuesOf(const json& graph, const json& inputs) {
   RareValues rare = reader.Result();
   rare.read = !graph.empty();
   // Values change behind their names. (Of an empty mask that was not meant nothing is asked but numbers.)
-  if (in_place) rare.inputs.clear(), rare.compared.clear();
+  if (in_place) {
+    rare.inputs.clear();
+    rare.compared.clear();
+  }
   return rare;
 }
 

@@ -16,9 +16,7 @@ constexpr double kShareBeyond = 1.0 / 16, kShareNot = 1.0 / 64;
 constexpr double kLeastFactor = 0.5, kMostFactor = 4;  // powers of two
 // Squares, cubes and fourth powers of what is no larger are numbers of float32, as are the integers nearest to it.
 constexpr double kLargest = 1e9;
-constexpr double kFar = 0x1p17;          // beyond what is taken for none: 10,000, 65,504
-constexpr double kManyZeros = 1.0 / 64;  // share of zeros from which they are taken for structure
-constexpr double kAway = 1.0 / 64;       // of the largest: who is never smaller, and of one sign, may be divided by
+constexpr double kAway = 1.0 / 64;  // of the largest: who is never smaller, and of one sign, may be divided by
 
 // Some elements, and at least two of several.
 at::Tensor Some(const at::Tensor& like, double share, const at::Generator& generator) {
@@ -101,7 +99,7 @@ std::optional<at::Tensor> NotNumbers(const at::Tensor& value, const RareValues::
 // sign: the other would mean something else.
 std::optional<at::Tensor> Far(double side, const at::Tensor& value) {
   if (value.is_complex() || !True(value.gt(0).any()) || !True(value.lt(0).any())) return std::nullopt;
-  if (value.eq(0).sum().item<double>() > kManyZeros * static_cast<double>(value.numel())) return std::nullopt;
+  if (HasManyZeros(value)) return std::nullopt;
   const at::Tensor sizes = value.abs();
   return (sizes / sizes.mean() + 1) * (side * kFar);
 }

@@ -14,6 +14,7 @@ namespace grove::judge {
 // Meeting: meeting.h.)
 inline constexpr int kZeroRows = 0, kBeyondBounds = 1, kNotNumbers = 2, kEmptyMasks = 3, kFarBelow = 4, kFarAbove = 5,
                      kMeeting = 6, kRareForms = 7;
+inline constexpr double kFar = 0x1p17;  // beyond what is taken for no number: 10,000, 65,504
 inline constexpr bool IsFar(int form) { return form == kFarBelow || form == kFarAbove; }
 // Of these all that is asked is whether there are numbers where the reference has them.
 inline constexpr bool NumbersAlone(int form) { return form == kZeroRows || form == kEmptyMasks; }
