@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -120,6 +121,26 @@ TEST_CASE("Two numbers of one allocation are found out, and nothing of what is i
         "VERDICT_CHEATED: what the judge wrote to piece 3 of its memory was read in piece 1, which are two allocations "
         "as its process says");
   CHECK(pieces.memory == memory);
+}
+
+// Whatever is written there, somebody else writes at once.
+class Contested : public FakeDevice {
+ public:
+  void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) override {
+    FakeDevice::Fill(to, pattern, element_bytes, bytes);
+    std::memcpy(to, "theirs!!", 8);
+  }
+};
+
+TEST_CASE("What somebody else writes to a piece is no other piece's", "[returned_memory]") {
+  Contested device;
+  int alive = 0;
+  std::map<int, std::string> memory = {{kFirst, "0123456789abcdef"}, {kSecond, "ABCDEFGHIJKLMNOP"}};
+  device.import = [&](int fd, std::size_t) { return std::make_unique<Block>(&memory.at(fd), &alive); };
+  DeviceResults results(device, 1 << 20);
+  Pieces::Tell(&results, {{1, 16, kFirst}, {2, 16, kSecond}});
+  CHECK_NOTHROW(results.RefuseAliases({At(1, 0), At(2, 0)}));
+  CHECK(memory[kFirst] == "theirs!!89abcdef");
 }
 
 TEST_CASE("Pieces are no more than the device has", "[returned_memory]") {
