@@ -32,8 +32,9 @@ class CandidateSteps {
   // Whether both sides may sleep while they wait for each other: on a CPU, where a program may need all processors.
   bool sleeps() const { return !ops_.cuda(); }
 
-  // Before each timed run that is none in steps: the memory looks as if a step had begun and its inputs were those of another call, so that a
-  // program that looks there whether it is in one, to do something else then, computes from these.
+  // Before each timed run that is none in steps: the memory looks as if a step had begun and its inputs were those of
+  // another call, so that a program that looks there whether it is in one, to do something else then, computes from
+  // these. One that looks at what changes there from call to call is not deceived.
   void Pretend(Random* random);
 
   // These sets, one by one. Seconds that each took, the first to be left out, and their outputs are kept

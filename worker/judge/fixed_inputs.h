@@ -30,7 +30,7 @@ inline constexpr std::size_t WhichFixed(int form) { return static_cast<std::size
 // - Masks of two values, zero (or false) and one, minus infinity or a number of -64 or less, sixty-four elements or
 //   more; not what has one place in each row or column (one-hot codes, permutations).
 // - Weights that sum to one over the last dimension or the second; directions and rows without a mean. Not whole
-//   numbers, symmetric matrices, or, of the latter, what is sorted or square.
+//   numbers, symmetric matrices, or, of the latter, what is sorted, square, or zero in more than one place of four.
 // - Flags not where the graph scatters by them.
 std::vector<std::size_t> FixedInputs(const std::vector<Leaf>& one, const std::vector<Leaf>& other,
                                      const nlohmann::json& graph);
