@@ -16,7 +16,7 @@ namespace grove::wire {
 
 // Bytes from the start of that memory: how many calls have got their inputs, how many have given their outputs, and
 // whether both sides sleep while they wait (64 bits each, in lines of their own); where the inputs of one call begin.
-// Its outputs follow them.
+// Its outputs follow them. (On a GPU both are in the call's slot, and none here.)
 inline constexpr std::size_t kStepsGiven = 0, kStepsDone = 64, kStepsSleeping = 128, kStepsInputs = 4096,
                              kStepsAlignment = 256;
 

@@ -252,6 +252,52 @@ class Runs(unittest.TestCase):
         with self.assertRaises(PROGRAM.Failure):
             program.practise_steps([{"outputs": []}])
 
+    def on_a_gpu(self):
+        """A program with steps as on a GPU, where inputs and outputs are in the slots alone; its memory is the host's."""
+        device = PROGRAM.CpuDevice(torch)
+        device.kind, device.waited = "cuda", 0
+        def wait():
+            device.waited += 1
+        device.wait = wait
+        sent, memory = [], bytearray(4096 + 1)
+        program = PROGRAM.Program(types.SimpleNamespace(send=sent.append), device, torch)
+        program.steps = PROGRAM.Steps(torch, device, memory, 0, 0)
+        program.regions = [torch.full((4096,), 7, dtype=torch.uint8)]
+        return program, memoryview(memory)[:4096].cast("Q"), sent
+
+    def test_steps_of_a_gpu_are_taken_from_the_slot_and_given_there(self):
+        program, words, sent = self.on_a_gpu()
+        place = lambda offset, dtype, shape: {"region": 0, "offset": offset, "dtype": dtype, "shape": shape}
+        slots = [{"inputs": [{"scalar": 2.0, "dtype": "float64"}, place(1024 * i, "float32", [8])],
+                  "outputs": [place(1024 * i + 256, "float32", [8]), place(1024 * i + 512, "int64", [])]} for i in range(3)]
+        program.inputs = [[2.0, program.tensor(slot["inputs"][1])] for slot in slots]
+        for index, (_, x) in enumerate(program.inputs):
+            x.fill_(index + 1)
+        program.steps.open(slots, program.regions)
+        program.model = lambda factor, x: (x * factor, 7)
+        words[0] = 2  # all are given
+        program.run_in_steps([2, 0])
+        self.assertEqual((words[8], sent[-1]["type"]), (2, "done"))
+        given = [(program.tensor(slot["outputs"][0]).tolist(), program.tensor(slot["outputs"][1]).item()) for slot in slots]
+        self.assertEqual([given[0], given[2]], [([2.0] * 8, 7), ([6.0] * 8, 7)])
+        self.assertNotEqual(given[1][0], [4.0] * 8)
+        self.assertEqual(program.device.waited, 4, "for the call, and for the copy of what it returned")
+        program.model = lambda factor, x: (torch.ones(7), torch.ones((), dtype=torch.int64, device="meta"))
+        words[8] = 0
+        program.run_in_steps([0])
+        self.assertEqual(program.tensor(slots[0]["outputs"][0]).tolist(), [2.0] * 8)
+
+    def test_practice_of_a_gpu_copies_as_much_as_a_step_does(self):
+        program, words, _ = self.on_a_gpu()
+        words[0] = 3
+        slots = [{"inputs": [0, 1024 * i], "outputs": [[0, 1024 * i + 256, 8], [0, 1024 * i + 512, 6]]} for i in range(3)]
+        for i in range(3):
+            program.regions[0][1024 * i + 256: 1024 * i + 264] = i
+        program.practise_steps(slots)
+        self.assertEqual(words[8], 3)
+        self.assertEqual([int(program.regions[0][1024 * i + 256]) for i in range(3)], [0, 0, 0], "each to the next slot")
+        self.assertEqual(int(program.regions[0][0]), 7)
+
     def test_a_buffer_that_is_kept_and_returned_each_time_is_right_in_every_slot(self):
         for count in (1, 2, 5, 11):
             for views in (False, True):

@@ -37,7 +37,10 @@ class FakeDevice : public DeviceOps {
   bool Differed() override { return false; }
   void Spoil(void*, std::size_t, const Spoiled&) override {}
   void Synchronize() override {}
-  void Rest(int) override {}
+  double Rest(int, const std::function<void()>& fill) override {
+    fill();
+    return 0;
+  }
   void EmptyRun() override {}
   std::size_t flush_bytes() const override { return 0; }
   void Flush() override {}

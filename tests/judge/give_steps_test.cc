@@ -3,10 +3,12 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,9 +46,10 @@ TEST_CASE("The inputs of a step come when the outputs of the one before were tak
       wire::SetStep(words.both().done, i, waiting);
     }
   });
-  const std::vector<double> seconds = GiveSteps(
-                                          words.both(), kSteps, -1, waiting, 10, [&](std::size_t i) { input = i + 1; },
-                                          [&](std::size_t) { taken.push_back(output); }, Never)
+  const std::vector<double> seconds = GiveSteps(words.both(), kSteps, -1, waiting, 10,
+                                                {.before = [&](std::size_t i) { input = i + 1; },
+                                                 .after = [&](std::size_t) { taken.push_back(output); }},
+                                                Never)
                                           .seconds;
   other.join();
   REQUIRE(seconds.size() == kSteps);
@@ -65,9 +68,7 @@ TEST_CASE("A step's time is all that passes until its outputs are there") {
     while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(5)) ::sched_yield();
     wire::SetStep(words.both().done, 1);
   });
-  const auto nothing = [](std::size_t) {};
-  const std::vector<double> seconds =
-      GiveSteps(words.both(), 1, -1, Waiting::kLooking, 10, nothing, nothing, Never).seconds;
+  const std::vector<double> seconds = GiveSteps(words.both(), 1, -1, Waiting::kLooking, 10, {}, Never).seconds;
   other.join();
   REQUIRE(seconds.size() == 1);
   CHECK(seconds[0] >= 5e-3);
@@ -88,9 +89,9 @@ TEST_CASE("Who speaks before all is done gets no more, and whoever waits is let 
   });
   std::size_t begun = 0, ended = 0;
   const std::vector<double> seconds =
-      GiveSteps(
-          words.both(), kSteps, -1, Waiting::kLooking, 60, [&](std::size_t) { ++begun; }, [&](std::size_t) { ++ended; },
-          [&] { return spoken.load(); })
+      GiveSteps(words.both(), kSteps, -1, Waiting::kLooking, 60,
+                {.before = [&](std::size_t) { ++begun; }, .after = [&](std::size_t) { ++ended; }},
+                [&] { return spoken.load(); })
           .seconds;
   other.join();
   CHECK(seconds.size() == 2);
@@ -112,8 +113,56 @@ TEST_CASE("Who speaks behind the last step has done it") {
 
 TEST_CASE("A step that takes too long is the last") {
   Words words;
-  const auto nothing = [](std::size_t) {};
-  CHECK(GiveSteps(words.both(), 3, -1, Waiting::kSleeping, 1e-3, nothing, nothing, Never).seconds.empty());
+  CHECK(GiveSteps(words.both(), 3, -1, Waiting::kSleeping, 1e-3, {}, Never).seconds.empty());
+  CHECK(words.given == 3);
+}
+
+// Where the judge writes inputs itself, they are there before the candidate is told, and on nobody's clock.
+TEST_CASE("What is done ahead of a step and behind it is not in its time, but for what is said to be") {
+  constexpr std::size_t kSteps = 3;
+  Words words;
+  std::thread other([&] {
+    for (std::size_t i = 1; i <= kSteps; ++i) {
+      wire::AwaitStep(words.both().given, i, Waiting::kSleeping, Never);
+      wire::SetStep(words.both().done, i, Waiting::kSleeping);
+    }
+  });
+  const auto take_long = [] {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(200)) ::sched_yield();
+  };
+  std::string order;
+  const std::vector<double> seconds = GiveSteps(words.both(), kSteps, -1, Waiting::kSleeping, 60,
+                                                {.ahead =
+                                                     [&](std::size_t i) {
+                                                       CHECK(words.given == i);
+                                                       order += 'a';
+                                                       take_long();
+                                                     },
+                                                 .before = [&](std::size_t) { order += 'b'; },
+                                                 .after = [&](std::size_t) { order += 'c'; },
+                                                 .behind =
+                                                     [&](std::size_t i) {
+                                                       order += 'd';
+                                                       take_long();
+                                                       return i == 1 ? 7.0 : 0.0;
+                                                     }},
+                                                Never)
+                                          .seconds;
+  other.join();
+  CHECK(order == "abcdabcdabcd");
+  REQUIRE(seconds.size() == kSteps);
+  CHECK(*std::min_element(seconds.begin(), seconds.end()) < 0.2);
+  CHECK(seconds[1] >= 7);
+}
+
+TEST_CASE("What fails for a step is heard of, and whoever waits is let go") {
+  Words words;
+  const StepWork fails{.ahead = [](std::size_t i) {
+    if (i == 1) throw std::runtime_error("no device any more");
+  }};
+  wire::SetStep(words.both().done, 1);
+  CHECK_THROWS_WITH(GiveSteps(words.both(), 3, -1, Waiting::kSleeping, 60, fails, Never), "no device any more");
   CHECK(words.given == 3);
 }
 

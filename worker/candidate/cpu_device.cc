@@ -60,12 +60,7 @@ class CpuDevice : public Device {
     return "";
   }
   void EndPractice() override { practice_ = {}; }
-  void Register(void*, std::size_t) override {}
-  std::string StepIn(void* to, const void* from, std::size_t bytes) override {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-    return "";
-  }
-  std::string StepOut(void* to, const void* from, std::size_t bytes) override { return StepIn(to, from, bytes); }
+  std::string Wait() override { return ""; }
   std::string Finish(std::vector<std::int64_t>* nanoseconds) override {
     nanoseconds->resize(begin_.size());
     for (std::size_t i = 0; i < begin_.size(); ++i) (*nanoseconds)[i] = end_[i] - begin_[i];

@@ -151,31 +151,16 @@ class CudaDevice : public Device {
     cudaFree(practice_);
     practice_ = nullptr;
   }
-  void Register(void* memory, std::size_t bytes) override {
-    if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess) cudaGetLastError();
-  }
-  std::string StepIn(void* to, const void* from, std::size_t bytes) override {
-    if (bytes == 0) return "";
-    // They are there before the call, as in timed runs: a kernel on another stream waits for nothing.
-    cudaError_t status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_);
-    if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
-    return status == cudaSuccess ? "" : Text("the inputs of a step", status);
-  }
-  std::string StepOut(void* to, const void* from, std::size_t bytes) override {
-    cudaError_t status = cudaDeviceSynchronize();
-    if (status != cudaSuccess) return Text("the kernel", status);
-    if (bytes == 0) return "";
-    status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_);
-    if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
-    return status == cudaSuccess ? "" : Text("the outputs of a step", status);
+  std::string Wait() override {
+    const cudaError_t status = cudaDeviceSynchronize();
+    return status == cudaSuccess ? "" : Text("the kernel", status);
   }
   std::string Finish(std::vector<std::int64_t>* nanoseconds) override {
-    cudaError_t status = cudaDeviceSynchronize();
-    if (status != cudaSuccess) return Text("the kernel", status);
+    if (std::string error = Wait(); !error.empty()) return error;
     nanoseconds->clear();
     if (count_ == 0) return "";
     float milliseconds = 0;
-    status = cudaEventElapsedTime(&milliseconds, begin_, end_);
+    cudaError_t status = cudaEventElapsedTime(&milliseconds, begin_, end_);
     if (status != cudaSuccess) return Text("cudaEventElapsedTime", status);
     nanoseconds->assign(
         count_, static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 / static_cast<double>(count_)));

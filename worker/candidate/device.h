@@ -37,16 +37,9 @@ class Device {
   virtual std::string Practice() = 0;
   virtual void EndPractice() = 0;
 
-  // Makes memory of the host known to the device, where that can be: copies are quicker, and who does it later gains
-  // nothing by it.
-  virtual void Register(void* memory, std::size_t bytes) = 0;
-  // Before and after a call of a run in steps (common/wire/steps.h): from the host's memory to the device's, where the
-  // inputs are when it returns; and back, when everything that runs on the device is done.
-  virtual std::string StepIn(void* to, const void* from, std::size_t bytes) = 0;
-  virtual std::string StepOut(void* to, const void* from, std::size_t bytes) = 0;
-
-  // Waits for everything that runs on the device, on whichever stream, and gives a time for each call (on a GPU its
-  // share of the run).
+  // Waits for everything that runs on the device, on whichever stream.
+  virtual std::string Wait() = 0;
+  // The same, and gives a time for each call (on a GPU its share of the run).
   virtual std::string Finish(std::vector<std::int64_t>* nanoseconds) = 0;
 
   // From here on (until `false`) what runs on the device is for a profiler that watches this process, if there is one.

@@ -159,7 +159,7 @@ class Program {
     }
   }
 
-  // Memory of the host for runs in steps.
+  // Memory of the host for runs in steps. On a GPU there are no inputs and outputs in it.
   void MapSteps(const json& body, const std::vector<wire::UniqueFd>& fds) {
     const std::size_t bytes = body.at("bytes").get<std::size_t>();
     steps_.inputs = body.at("inputs").get<std::size_t>();
@@ -170,7 +170,6 @@ class Program {
     }
     void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fds[0].get(), 0);
     if (at == MAP_FAILED) throw Failure{"open", "exception", "mapping the memory for steps failed"};
-    device_->Register(at, bytes);
     steps_.at = static_cast<char*>(at);
   }
 
@@ -299,9 +298,10 @@ class Program {
     const wire::Waiting waiting =
         wire::StepsAt(steps_.at + wire::kStepsSleeping) != 0 ? wire::Waiting::kSleeping : wire::Waiting::kLooking;
     wire::AwaitStep(steps_.at + wire::kStepsGiven, index + 1, waiting, [] { return false; });
-    Require(device_->StepIn(input, steps_.at + wire::kStepsInputs, steps_.inputs));
+    if (steps_.inputs > 0) std::memcpy(input, steps_.at + wire::kStepsInputs, steps_.inputs);
     work();
-    Require(device_->StepOut(steps_.at + wire::StepsOutputs(steps_.inputs), output, steps_.outputs));
+    Require(device_->Wait());
+    if (steps_.outputs > 0) std::memcpy(steps_.at + wire::StepsOutputs(steps_.inputs), output, steps_.outputs);
     wire::SetStep(steps_.at + wire::kStepsDone, index + 1, waiting);
   }
 

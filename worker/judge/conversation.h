@@ -80,8 +80,9 @@ class Conversation {
   // Storing them there, in a request as long as one for so many slots. Seconds.
   double PractiseStoring(std::size_t like);
   // A run in steps (common/wire/steps.h): `give` gives the inputs of call after call, and takes what they give, while
-  // it goes on; it ends at the latest when the process has something to say (HasSpoken), which the answer then is. With
-  // `practice` (docs/protocol.md) calls of nothing on these places, before the candidate's program is loaded.
+  // it goes on; it ends at the latest when the process has something to say (HasSpoken), which the answer then is; what
+  // it throws ends the conversation, too. With `practice` (docs/protocol.md) calls of nothing on these places, before
+  // the candidate's program is loaded.
   void RunInSteps(const std::vector<std::size_t>& slots, const std::function<void()>& give);
   void PractiseSteps(const nlohmann::json& practice, const std::function<void()>& give);
   // Whether something has come from the candidate's process that was not received yet, or it is gone.

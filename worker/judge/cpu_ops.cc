@@ -122,9 +122,12 @@ class CpuOps : public DeviceOps {
     }
   }
   void Synchronize() override {}
-  void Rest(int) override {
+  double Rest(int, const std::function<void()>& fill) override {
+    // Caches are emptied line by line, and the processors are to be awake at the end.
+    fill();
     // On a busy machine the scheduler favours who has rested, as a candidate that was held has.
     awake_.Rest(std::chrono::milliseconds(2));
+    return 0;
   }
   void EmptyRun() override {}
   std::size_t flush_bytes() const override { return 0; }

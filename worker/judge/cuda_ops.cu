@@ -287,6 +287,12 @@ class CudaOps : public DeviceOps {
     flush_bytes_ = 2 * static_cast<std::size_t>(std::max(properties_.l2CacheSize, 1 << 20));
     Check(cudaMalloc(&flush_, flush_bytes_), "cudaMalloc of the flush buffer");
     Check(cudaMemset(flush_, 0, flush_bytes_), "cudaMemset");
+    Check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "cudaStreamCreate");
+    if (cudaMallocHost(&staging_, kMostBeside) != cudaSuccess) {  // copies are slower then
+      cudaGetLastError();
+      pageable_.resize(kMostBeside);
+      staging_ = pageable_.data();
+    }
   }
 
   bool cuda() const override { return true; }
@@ -373,6 +379,27 @@ class CudaOps : public DeviceOps {
   void FromHost(void* to, const void* from, std::size_t bytes) override {
     Check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying to the device");
   }
+  void CopyBeside(char* to, const char* from, const Rows& rows) override {
+    if (rows.count == 0 || rows.width == 0) return;
+    Check(cudaSetDevice(ordinal_), "cudaSetDevice");  // of this thread
+    Check(cudaMemcpy2DAsync(staging_, rows.width, from, rows.pitch, rows.width, rows.count, cudaMemcpyDeviceToHost,
+                            beside_),
+          "copying from the device");
+    Check(cudaMemcpy2DAsync(to, rows.pitch, staging_, rows.width, rows.width, rows.count, cudaMemcpyHostToDevice,
+                            beside_),
+          "copying to the device");
+    Check(cudaStreamSynchronize(beside_), "copying beside others");
+  }
+  void ReadBeside(char* to, const std::vector<Place>& pieces) override {
+    Check(cudaSetDevice(ordinal_), "cudaSetDevice");
+    char* next = staging_;
+    for (const Place& piece : pieces) {
+      Check(cudaMemcpyAsync(next, piece.at, piece.bytes, cudaMemcpyDeviceToHost, beside_), "copying from the device");
+      next += piece.bytes;
+    }
+    Check(cudaStreamSynchronize(beside_), "copying beside others");
+    std::copy(staging_, next, to);
+  }
   void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) override {
     Pattern whole;
     for (std::size_t i = 0; i < sizeof whole.bytes; ++i) whole.bytes[i] = pattern[i % element_bytes];
@@ -395,7 +422,7 @@ class CudaOps : public DeviceOps {
     Check(cudaGetLastError(), "writing device memory");
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
-  void Rest(int processor) override {
+  double Rest(int processor, const std::function<void()>& fill) override {
     // Lines that somebody asked to persist would survive Flush.
     const cudaError_t reset = cudaCtxResetPersistingL2Cache();
     if (reset == cudaErrorNotSupported) {  // then nobody can ask for it either
@@ -404,13 +431,13 @@ class CudaOps : public DeviceOps {
       Check(reset, "cudaCtxResetPersistingL2Cache");
     }
     awake_.Begin(processor);
+    // Whoever stands on that processor next, a thread of the judge's own among them, has it for himself.
+    const std::unique_ptr<Awake, void (*)(Awake*)> release(&awake_, [](Awake* awake) { awake->Release(); });
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     Check(cudaEventRecord(rested_, nullptr), "cudaEventRecord");
-  }
-  double Settle() override {
+    fill();
     Check(cudaEventRecord(settled_, nullptr), "cudaEventRecord");
     Synchronize();
-    awake_.Release();
     float milliseconds = 0;
     Check(cudaEventElapsedTime(&milliseconds, rested_, settled_), "cudaEventElapsedTime");
     return 1e-3 * static_cast<double>(milliseconds);
@@ -466,6 +493,10 @@ class CudaOps : public DeviceOps {
   std::size_t* offsets_ = nullptr;    // there, too
   std::size_t offsets_room_ = 0;
   std::size_t flush_bytes_ = 0;
+  // For copies beside others: a stream that waits for no other, and kMostBeside bytes of the host.
+  cudaStream_t beside_ = nullptr;
+  char* staging_ = nullptr;
+  std::vector<char> pageable_;
   Awake awake_{1, {}};
 };
 

@@ -1,11 +1,13 @@
 // What differs between the CPU and a CUDA device for the judge: shared memory, waiting, caches. No torch here. Owned
 // and used by the judge's main thread. On a GPU everything goes to the default stream, in order, as torch's own work
-// does; what is "queued" is done after Synchronize. Errors are std::runtime_error: the environment's fault.
+// does (but for what is done "beside"); what is "queued" is done after Synchronize. Errors are std::runtime_error: the
+// environment's fault.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -51,13 +53,30 @@ class DeviceOps {
   // on the host by Glanced, which waits. On a GPU; elsewhere nobody works on when the processes stand.
   struct Place {
     const void* at;
-    std::size_t bytes;  // up to kGlanceBytes
+    std::size_t bytes;  // for Glance up to kGlanceBytes
   };
   static constexpr std::size_t kMostGlances = 256, kGlanceBytes = 4;
   virtual void Glance(const std::vector<Place>& /*places*/) {}  // queued
   virtual void Glanced(unsigned char* /*to*/) {}
   virtual void ToHost(void* to, const void* from, std::size_t bytes) = 0;    // waits
   virtual void FromHost(void* to, const void* from, std::size_t bytes) = 0;  // waits
+  // Beside whatever is at work on a GPU and whatever was queued, by its copy engines alone; done when it returns. Up to
+  // kMostBeside bytes in all, on the device (by way of the host) or from it. Also from another thread than the main one
+  // while that waits for it. (Elsewhere plain copies.)
+  static constexpr std::size_t kMostBeside = std::size_t{8} << 20;
+  struct Rows {
+    std::size_t pitch, width, count;  // bytes from one to the next, bytes of each, and how many
+  };
+  virtual void CopyBeside(char* to, const char* from, const Rows& rows) {
+    for (std::size_t i = 0; i < rows.count; ++i) std::memcpy(to + i * rows.pitch, from + i * rows.pitch, rows.width);
+  }
+  // These pieces, one behind the other.
+  virtual void ReadBeside(char* to, const std::vector<Place>& pieces) {
+    for (const Place& piece : pieces) {
+      std::memcpy(to, piece.at, piece.bytes);
+      to += piece.bytes;
+    }
+  }
   // Writes `element_bytes` (1 to 16) of `pattern` over and over; queued.
   virtual void Fill(void* to, const unsigned char* pattern, std::size_t element_bytes, std::size_t bytes) = 0;
   // Looks for bytes that differ between two pieces of device memory; queued. Differed tells whether any comparison
@@ -73,11 +92,10 @@ class DeviceOps {
   virtual void Spoil(void* at, std::size_t bytes, const Spoiled& spoiled) = 0;
   virtual void Synchronize() = 0;
   // A pause before a timed run, after which asking costs the same however long nothing was asked: on a CPU the
-  // processors are kept awake, on a GPU's host the one where who is asked next stood last (negative = not known), until
-  // Settle.
-  virtual void Rest(int processor) = 0;
-  // Waits for what was queued since Rest. Seconds from then on the device's own clock; 0 on a CPU.
-  virtual double Settle() { return 0; }
+  // processors are kept awake, on a GPU's host the one where who is asked next stood last (negative = not known).
+  // `fill` is called in it: on a GPU behind the pause, where nothing may come between the inputs and the run; on a CPU
+  // before it. What it queues is done when this returns. Seconds of the device's own clock that it took; 0 on a CPU.
+  virtual double Rest(int processor, const std::function<void()>& fill) = 0;
   // How long an answer is waited for without falling asleep. Not on a CPU, where the candidate needs the processors.
   virtual std::chrono::nanoseconds Spin() const { return std::chrono::nanoseconds(0); }
   // One kernel that does nothing, and waiting for it: what a run of no calls costs. Nothing on a CPU.

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -78,30 +79,41 @@ bool ProcessorsForSteps() {
 }
 
 GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, Waiting waiting, double most,
-                     const std::function<void(std::size_t)>& before, const std::function<void(std::size_t)>& after,
-                     const std::function<bool()>& give_up) {
+                     const StepWork& work, const std::function<bool()>& give_up) {
   // Whoever still waits goes on, whatever happens here.
   const std::unique_ptr<char, std::function<void(char*)>> release(
       words.given, [count](char* word) { wire::SetStep(word, count, Waiting::kSleeping); });
   GivenSteps given;
+  std::exception_ptr failure;
   std::vector<double> starved;
   given.seconds.reserve(count);
   starved.reserve(count);
-  std::jthread([&] {
+  const auto give = [&] {
     if (waiting == Waiting::kLooking) StandOff(processor);
     const Starving starving;
     for (std::size_t i = 0; i < count; ++i) {
+      if (i > 0 && give_up()) return;
+      work.ahead(i);
       const std::optional<double> waited = starving.Now();
       const auto begin = Clock::now();
-      before(i);
+      work.before(i);
       wire::SetStep(words.given, i + 1, waiting);
       if (!wire::AwaitStep(words.done, i + 1, waiting, [&] { return Since(begin) > most || give_up(); })) return;
-      after(i);
-      given.seconds.push_back(Since(begin));
+      work.after(i);
+      const double seconds = Since(begin);
+      given.seconds.push_back(seconds + work.behind(i));
       const std::optional<double> by_now = starving.Now();
-      if (waited && by_now) starved.push_back((*by_now - *waited) / given.seconds.back());
+      if (waited && by_now) starved.push_back((*by_now - *waited) / Since(begin));
+    }
+  };
+  std::jthread([&] {
+    try {
+      give();
+    } catch (...) {
+      failure = std::current_exception();
     }
   }).join();
+  if (failure) std::rethrow_exception(failure);
   if (!starved.empty()) given.starved = Median(starved);
   return given;
 }
@@ -119,8 +131,7 @@ OwnSteps GiveOwnSteps(int processor, Waiting waiting) {
       wire::SetStep(words.done, i, waiting);
     }
   });
-  const auto nothing = [](std::size_t) {};
-  const GivenSteps steps = GiveSteps(words, kTimes, processor, waiting, kMost, nothing, nothing, [] { return false; });
+  const GivenSteps steps = GiveSteps(words, kTimes, processor, waiting, kMost, {}, [] { return false; });
   return {steps.seconds.empty() ? kMost : Median(steps.seconds), steps.starved && steps.MayHaveStarved()};
 }
 

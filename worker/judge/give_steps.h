@@ -17,8 +17,20 @@ struct StepWords {
 
 using wire::Waiting;
 
+// What the judge does for each step, which is given to it. All are called by the other thread.
+struct StepWork {
+  using Do = std::function<void(std::size_t)>;
+  static void Nothing(std::size_t) {}
+
+  Do ahead = Nothing;   // before the step's time begins
+  Do before = Nothing;  // within it: what is left to be done for the inputs
+  Do after = Nothing;   // within it: when the answer is there
+  // At once when its time is over; seconds that belong to it all the same.
+  std::function<double(std::size_t)> behind = [](std::size_t) { return 0.0; };
+};
+
 struct GivenSteps {
-  std::vector<double> seconds;  // of each step, from before its inputs are written until its outputs are read
+  std::vector<double> seconds;  // of each step, `before` and `after` included
   // Share of the steps' time in which the judge's thread was ready and had no processor, by the median of the steps;
   // nothing where the kernel does not say (/proc/thread-self/schedstat).
   std::optional<double> starved;
@@ -31,11 +43,9 @@ struct GivenSteps {
 bool ProcessorsForSteps();
 
 // Steps, up to `count`; fewer where one took longer than `most` seconds or `give_up` said so (asked all the time).
-// `processor`: where they are run; negative = not known. `before` writes a step's inputs, `after` reads its outputs:
-// called with its number, by the other thread; they do not throw. Throws std::system_error.
+// `processor`: where they are run; negative = not known. Throws std::system_error, and what `work` throws.
 GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, Waiting waiting, double most,
-                     const std::function<void(std::size_t)>& before, const std::function<void(std::size_t)>& after,
-                     const std::function<bool()>& give_up);
+                     const StepWork& work, const std::function<bool()>& give_up);
 
 // Steps that a thread of the judge's own does there, and in which nothing is done.
 struct OwnSteps {

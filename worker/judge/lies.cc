@@ -33,7 +33,7 @@ TimedRun Lies::TimeWithWait(const Sets& sets, std::vector<double>* waits) {
   const double claimed = std::accumulate(reply.claims.begin(), reply.claims.end(), 0.0);
   const int processor = candidate_.processor();
   if (waits->empty()) echo_->Wait(0, processor);  // goes there
-  ops_.Rest(processor);
+  ops_.Rest(processor, [] {});
   waits->push_back(echo_->Wait(std::min({claimed, reply.wall, kMostEcho}), processor));
   return run;
 }

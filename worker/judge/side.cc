@@ -23,24 +23,14 @@ constexpr double kMoreQuick = 3, kMoreQuickOnce = 30e-6, kFinding = 20e-6;
 }  // namespace
 
 void Side::MakeReady(const std::vector<std::size_t>& sets) {
-  const auto fill = [&] {
+  ready_seconds_ = ops_.Rest(processor(), [&] {
     Hand(sets);
     if (warm_) {
       Warm(sets);
     } else {
       Cool(sets);
     }
-  };
-  // A CPU's caches are emptied line by line, and its processors are to be awake at the end. On a GPU nothing may come
-  // between the inputs and the run.
-  if (ops_.cuda()) {
-    ops_.Rest(processor());
-    fill();
-  } else {
-    fill();
-    ops_.Rest(processor());
-  }
-  ready_seconds_ = ops_.Settle();
+  });
 }
 
 void Side::Warm(const std::vector<std::size_t>& sets) {
@@ -90,7 +80,7 @@ void CandidateSide::EvictOutputs(const std::vector<std::size_t>& sets) {
 
 double CandidateSide::Run(const std::vector<std::size_t>& sets) {
   if (arena_.Hand(sets, values_.data())) ops_.Synchronize();  // where the run is not timed
-  if (steps_ != nullptr) steps_->Pretend(&random_);
+  if (steps_ != nullptr) steps_->Pretend();
   glances_.Forget();
   if (keep_ && (reads_ || !python_)) glances_.Choose(keeping_);
   asked_ = Clock::now();
@@ -370,13 +360,14 @@ nlohmann::json CandidateSide::AsWanted() const {
   return outputs;
 }
 
-void CandidateSide::TakeGiven(const std::vector<std::size_t>& sets, const std::vector<char>& outputs) {
+void CandidateSide::TakeGiven(const std::vector<std::size_t>& sets,
+                              const std::function<void(std::size_t, char*)>& write) {
   Keep(sets);
   keep_ = false;
-  const std::size_t stride = Stride(arena_.at(0).out), each = outputs.size() / std::max<std::size_t>(sets.size(), 1);
+  const std::size_t stride = Stride(arena_.at(0).out);
   for (std::size_t i = 0; i < sets.size(); ++i) {
     char* to = static_cast<char*>(kept_.data_ptr()) + i * stride;
-    if (each > 0) ops_.FromHost(to, outputs.data() + i * each, each);
+    write(i, to);
     arena_.at(sets[i]).kept = to;
   }
   result_places_.clear();

@@ -139,8 +139,11 @@ class CandidateSide : public Side {
   // Makes room for runs in steps where there may be any.
   void ShareSteps();
   CandidateSteps* steps() { return steps_.get(); }  // null where there are none
-  // Of a run in steps: what each of these sets has given, one behind the other from the first tensor on, is kept.
-  void TakeGiven(const std::vector<std::size_t>& sets, const std::vector<char>& outputs);
+  // Of a run in steps: what each of these sets has given is kept. `write`: its outputs, to the judge's own memory, from
+  // the first tensor on; called with the set's position in `sets`.
+  void TakeGiven(const std::vector<std::size_t>& sets, const std::function<void(std::size_t, char*)>& write);
+  // As a call does that writes nothing: in the judge's copy.
+  void LeaveUnwritten(const Slot& slot, std::size_t output);
   // From when on nobody was at work on the device. Waits for that; UNMEASURABLE where it takes far longer than the run.
   // `ran`: sets of the run that it ends, whose outputs are glanced at when it is quiet.
   std::chrono::steady_clock::time_point WaitUntilQuiet(const std::vector<std::size_t>* ran = nullptr);
@@ -191,8 +194,6 @@ class CandidateSide : public Side {
   void FindGlances(const std::vector<std::size_t>& ran);
   // A reply's `outputs`, of outputs that are as they must be.
   nlohmann::json AsWanted() const;
-  // As a call does that writes nothing: in the judge's copy.
-  void LeaveUnwritten(const Slot& slot, std::size_t output);
   // Memory that results of several calls share was not written for each.
   void RefuseShared(const std::vector<std::size_t>& ran);
   // In so many places of what the last run returned, which nobody needs any more: who counts on what an earlier result

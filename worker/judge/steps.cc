@@ -14,7 +14,7 @@ namespace {
 
 // A call in steps may take twice what one in a run takes, as one by itself may (single_calls.cc); of what a step costs
 // a share; and a moment: on a GPU what launching and waiting for it take, which calls in a row share.
-constexpr double kMore = 2, kDearer = 0.25, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
+constexpr double kMore = 2, kDearerCpu = 0.25, kDearerCuda = 0.1, kOnceCpu = 3e-6, kOnceCuda = 8e-6;
 // Besides, so many times what the judge's own thread waits when it is asked in the same way: on a machine that is not
 // busy, up to so much; what it waits beyond that explains what a candidate waits, but clears nobody.
 constexpr double kOwn = 4, kOwnSleeping = 1;
@@ -23,8 +23,8 @@ constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // that say the same; as many
 constexpr std::size_t kFewCalls = 3;               // of a run
 constexpr std::size_t kLeastSteps = 9, kMostSteps = 24;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
-// Of drawing the values of one attempt and of computing its results, but for the least of them; and for one step at
-// most.
+// Of drawing the values of one attempt, handing them over and computing its results, but for the least of them; and for
+// one step at most.
 constexpr double kChecking = 0.1, kCheckingOnce = 0.1;
 
 // With evidence: who may have brought it about gets no second attempt by itself.
@@ -68,8 +68,8 @@ class Steps {
     given.seconds.erase(given.seconds.begin());  // wakes up
     const double times = looking ? kOwn : kOwnSleeping,
                  quiet = std::min(own.seconds, looking ? kQuietOwn : kQuietOwnSleeping);
-    const double most =
-        kMore * std::max(in_.each, 0.0) + kDearer * asking + (in_.cuda ? kOnceCuda : kOnceCpu) + times * quiet;
+    const double most = kMore * std::max(in_.each, 0.0) +
+                        (in_.cuda ? kDearerCuda * asking + kOnceCuda : kDearerCpu * asking + kOnceCpu) + times * quiet;
     // A machine that is busy keeps some of them waiting.
     const double taken = Quantile(given.seconds, 0.25) - asking;
     Attempt attempt{.found = Found::kAsInRuns,
@@ -91,8 +91,8 @@ class Steps {
 Beyond BeyondInSteps(const InSteps& in) {
   CandidateSteps* const candidate = in.candidate.steps();
   const double each = in.each;
-  const double checking =
-      in.values.RefillSeconds(kLeastSteps) / static_cast<double>(kLeastSteps) + in.reference_seconds;
+  const double checking = in.values.RefillSeconds(kLeastSteps) / static_cast<double>(kLeastSteps) +
+                          in.reference_seconds + (candidate != nullptr ? candidate->handing() : 0);
   if (candidate == nullptr || candidate->asking(Waiting::kLooking) <= 0 || in.calls < kFewCalls || each > kLongest ||
       checking > kCheckingOnce) {
     return {};
@@ -106,8 +106,10 @@ Beyond BeyondInSteps(const InSteps& in) {
   const double left = in.candidate.conversation().Left();
   char text[300];
   if (left < longest) {
-    // There was time when sampling ended, and single calls have used it up.
-    if (longest <= in.left_by_sampling) {
+    // There was time when sampling ended, and single calls have used it up; of that what the judge does for them is
+    // its own.
+    constexpr double kSingleCalls = 54;  // twice as many as are made (single_calls.cc)
+    if (longest + kSingleCalls * checking <= in.left_by_sampling) {
       std::snprintf(text, sizeof text,
                     "runs of a few single calls after all that was timed took so long that %.3g s of "
                     "run_wall_seconds are left, and calls cannot be given one at a time any more",

@@ -1,0 +1,134 @@
+// The judge's half of steps on a GPU, on memory of the host.
+#include "worker/judge/device_steps.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "tests/judge/fake_device.h"
+
+namespace grove::judge {
+namespace {
+
+class Watched : public FakeDevice {
+ public:
+  std::function<void()> before_copy = [] {};
+  std::size_t copies = 0;
+  void CopyBeside(char* to, const char* from, const Rows& rows) override {
+    CHECK(rows.width * rows.count <= DeviceOps::kMostBeside);
+    CHECK(rows.width <= rows.pitch);
+    before_copy();
+    ++copies;
+    FakeDevice::CopyBeside(to, from, rows);
+  }
+};
+
+std::vector<char> SomeValues(std::size_t bytes) {
+  std::vector<char> values(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<char>((i * 2654435761U >> 24) | 1);
+  return values;
+}
+
+TEST_CASE("All of a step's inputs are written, whatever their size, and nothing beside them") {
+  Random random(1);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65},
+                                  std::size_t{4287}, std::size_t{4288}, std::size_t{4289}, std::size_t{4352},
+                                  (std::size_t{3} << 20) + 5, (std::size_t{70} << 20) + 3}) {
+    CAPTURE(bytes);
+    const std::vector<char> values = SomeValues(bytes);
+    for (int attempt = 0; attempt < (bytes < 10000 ? 300 : 3); ++attempt) {
+      Watched device;
+      std::vector<char> inputs(bytes + 1, '\0');
+      DeviceSteps steps(device, random, {{inputs.data(), values.data(), bytes, {}}});
+      steps.Hand(0);
+      REQUIRE(std::equal(values.begin(), values.end(), inputs.begin()));
+      REQUIRE(inputs.back() == '\0');
+    }
+  }
+}
+
+// Whoever watches them arrive cannot be done with any stretch of them before the end, nor with the beginning of every
+// row, however long rows are.
+TEST_CASE("Before the last copy some of a step's inputs are missing everywhere, and at the beginning of some row") {
+  constexpr std::size_t kBytes = std::size_t{4} << 20, kStretch = 8576;
+  Random random(2);
+  const std::vector<char> values = SomeValues(kBytes);
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    Watched device;
+    std::vector<char> inputs(kBytes, '\0'), last;
+    device.before_copy = [&] { last = inputs; };
+    DeviceSteps steps(device, random, {{inputs.data(), values.data(), kBytes, {}}});
+    steps.Hand(0);
+    REQUIRE(device.copies > 1);
+    const auto missing = [&](std::size_t at, std::size_t bytes) {
+      return std::count(last.begin() + static_cast<std::ptrdiff_t>(at),
+                        last.begin() + static_cast<std::ptrdiff_t>(at + bytes), '\0');
+    };
+    bool everywhere = true;
+    for (std::size_t at = 0; at + kStretch <= kBytes; at += kStretch)
+      everywhere = everywhere && missing(at, kStretch) > 0;
+    CHECK(everywhere);
+    for (const std::size_t row : {256, 1000, 1024, 4096, 16384, 40000}) {
+      bool at_a_beginning = false;
+      for (std::size_t at = 0; at + row <= kBytes; at += row)
+        at_a_beginning = at_a_beginning || missing(at, row / 8) > 0;
+      CHECK(at_a_beginning);
+    }
+    CHECK(missing(0, kBytes) < static_cast<std::ptrdiff_t>(kBytes / 50));
+  }
+}
+
+// Outputs of all sizes, one beside which the others are nothing, and one that holds nearly always the same.
+TEST_CASE("Any output that is written after its step was done is found, and one that was there is not") {
+  Random random(3);
+  const std::vector<std::size_t> sizes{7, 0, 1, std::size_t{4} << 20, 4096};
+  std::vector<std::vector<char>> outputs;
+  DeviceSteps::Places places{nullptr, nullptr, 0, {}};
+  for (const std::size_t bytes : sizes) {
+    outputs.emplace_back(bytes, '?');
+    places.outputs.emplace_back(outputs.back().data(), bytes);
+  }
+  FakeDevice device;
+  const auto now = [&](const DeviceSteps::Output& output) { return outputs[output.index].data(); };
+  const auto write = [&](char value) {
+    for (auto& output : outputs) std::fill(output.begin(), output.end(), value);
+  };
+  DeviceSteps steps(device, random, std::vector<DeviceSteps::Places>(3, places));
+  for (const std::size_t i : {0, 1}) {
+    steps.Hand(i);
+    write('y');
+    steps.Look(i);
+  }
+  steps.Hand(2);  // and not given: there was no time
+  CHECK(steps.Differing(now).empty());
+  steps.Look(2);
+  outputs[4][4095] = 'z';
+  std::vector<DeviceSteps::Output> late = steps.Differing(now);
+  CHECK(late.size() == 3);
+  CHECK(std::all_of(late.begin(), late.end(), [](const auto& output) { return output.index == 4; }));
+  write('z');
+  std::set<std::pair<std::size_t, std::size_t>> all;
+  for (const auto& [step, index] : steps.Differing(now)) all.emplace(step, index);
+  CHECK(all.size() == 3 * 4);
+}
+
+TEST_CASE("Of a hundred outputs some are looked at, and of none none") {
+  Random random(4);
+  FakeDevice device;
+  std::vector<char> output(100, '?');
+  DeviceSteps::Places places{nullptr, nullptr, 0, {}};
+  for (char& one : output) places.outputs.emplace_back(&one, 1);
+  DeviceSteps steps(device, random, {places, {nullptr, nullptr, 0, {}}});
+  for (const std::size_t i : {0, 1}) {
+    steps.Hand(i);
+    steps.Look(i);
+  }
+  std::fill(output.begin(), output.end(), 'y');
+  const auto late = steps.Differing([&](const DeviceSteps::Output& one) { return &output[one.index]; });
+  CHECK(late.size() == 64);
+}
+
+}  // namespace
+}  // namespace grove::judge

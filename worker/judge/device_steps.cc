@@ -1,0 +1,83 @@
+#include "worker/judge/device_steps.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "worker/judge/clock.h"
+
+namespace grove::judge {
+namespace {
+
+// Of inputs so many bytes in so many come last. The second is no power of two times the first, so that in rows of any
+// usual length some are missing at the beginning of one, and whoever goes along a row has it before him still.
+constexpr std::size_t kHeld = 64, kPeriod = 67 * kHeld;
+// Looked at in each output, and so many outputs of a step.
+constexpr std::size_t kLook = std::size_t{64} << 10, kMostLooks = 64;
+static_assert(kLook * kMostLooks <= DeviceOps::kMostBeside);
+
+void Copy(DeviceOps& ops, char* to, const char* from, DeviceOps::Rows rows) {
+  const std::size_t at_once = DeviceOps::kMostBeside / rows.width;
+  for (std::size_t done = 0; done < rows.count; done += at_once) {
+    const std::size_t first = done * rows.pitch;
+    ops.CopyBeside(to + first, from + first, {rows.pitch, rows.width, std::min(at_once, rows.count - done)});
+  }
+}
+
+}  // namespace
+
+void DeviceSteps::Hand(std::size_t i) {
+  const Places& step = steps_[i];
+  const std::size_t bytes = step.input_bytes;
+  const auto copy = [&](std::size_t at, const DeviceOps::Rows& rows) {
+    if (rows.width > 0 && rows.count > 0) Copy(ops_, step.inputs + at, step.values + at, rows);
+  };
+  if (bytes <= kHeld) {
+    copy(0, {bytes, bytes, 1});
+  } else {
+    const std::size_t first = random_.Below(std::min(bytes, kPeriod) - kHeld + 1);
+    const std::size_t held = (bytes - first - kHeld) / kPeriod + 1, last = first + (held - 1) * kPeriod + kHeld;
+    copy(0, {first, first, 1});
+    copy(first + kHeld, {kPeriod, kPeriod - kHeld, held - 1});
+    copy(last, {bytes - last, bytes - last, 1});
+    copy(first, {kPeriod, kHeld, held});
+  }
+  // All that a look needs, so that it takes as long as reading.
+  Looks looks;
+  std::size_t index = random_.Below(std::max<std::size_t>(step.outputs.size(), 1)), all = 0;
+  for (std::size_t k = 0; k < step.outputs.size() && looks.where.size() < kMostLooks; ++k) {
+    const auto& [at, whole] = step.outputs[index];
+    const std::size_t some = std::min(whole, kLook), offset = random_.Below(whole - some + 1);
+    if (whole > 0) {
+      looks.where.push_back({{i, index}, offset, some});
+      looks.pieces.push_back({at + offset, some});
+      all += some;
+    }
+    index = (index + 1) % step.outputs.size();
+  }
+  looks.held.assign(all, '\0');
+  looks_[i] = std::move(looks);
+}
+
+double DeviceSteps::Look(std::size_t i) {
+  const auto begin = Clock::now();
+  if (!looks_[i].pieces.empty()) ops_.ReadBeside(looks_[i].held.data(), looks_[i].pieces);
+  looks_[i].taken = true;
+  return Since(begin);
+}
+
+std::vector<DeviceSteps::Output> DeviceSteps::Differing(const std::function<const char*(const Output&)>& now) {
+  std::vector<Output> differing;
+  std::vector<char> holds(kLook);
+  for (const Looks& looks : looks_) {
+    if (!looks.taken) continue;
+    const char* held = looks.held.data();
+    for (const auto& [output, offset, bytes] : looks.where) {
+      ops_.ReadBeside(holds.data(), {{now(output) + offset, bytes}});
+      if (std::memcmp(holds.data(), held, bytes) != 0) differing.push_back(output);
+      held += bytes;
+    }
+  }
+  return differing;
+}
+
+}  // namespace grove::judge
