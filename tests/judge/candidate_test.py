@@ -293,9 +293,12 @@ class Runs(unittest.TestCase):
         slots = [{"inputs": [0, 1024 * i], "outputs": [[0, 1024 * i + 256, 8], [0, 1024 * i + 512, 6]]} for i in range(3)]
         for i in range(3):
             program.regions[0][1024 * i + 256: 1024 * i + 264] = i
+            program.regions[0][1024 * i + 512: 1024 * i + 518] = i
         program.practise_steps(slots)
         self.assertEqual(words[8], 3)
-        self.assertEqual([int(program.regions[0][1024 * i + 256]) for i in range(3)], [0, 0, 0], "each to the next slot")
+        for at, size in ((256, 8), (512, 6)):
+            given = [program.regions[0][1024 * i + at: 1024 * i + at + size].tolist() for i in range(3)]
+            self.assertEqual(given, [[0] * size] * 3, "each to the next slot")
         self.assertEqual(int(program.regions[0][0]), 7)
 
     def test_a_buffer_that_is_kept_and_returned_each_time_is_right_in_every_slot(self):

@@ -124,7 +124,7 @@ void CandidateSteps::Learn() {
   std::vector<std::size_t> slots(practice_.size());
   std::iota(slots.begin(), slots.end(), 0);
   std::vector<char> inputs(slots.size() * input_room_), outputs(slots.size() * output_room_);
-  StepWork work = ThroughMemory(inputs.data(), outputs.data());
+  StepWork work;
   std::optional<DeviceSteps> on_device;
   std::vector<double> lookings;
   if (ops_.cuda()) {
@@ -145,8 +145,9 @@ void CandidateSteps::Learn() {
       lookings.push_back(looking);
       return 0.0;
     });
-  } else if (input_room_ > 0) {
-    for (std::size_t i : slots) {
+  } else {
+    work = ThroughMemory(inputs.data(), outputs.data());
+    for (std::size_t i = 0; i < slots.size() && input_room_ > 0; ++i) {
       const Slot& slot = arena_.at(i);
       ops_.ToHost(inputs.data() + i * input_room_, slot.inputs->data() + slot.in.places[0].offset, input_room_);
     }

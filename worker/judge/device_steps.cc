@@ -8,9 +8,17 @@
 namespace grove::judge {
 namespace {
 
-// Of inputs so many bytes in so many come last. The second is no power of two times the first, so that in rows of any
-// usual length some are missing at the beginning of one, and whoever goes along a row has it before him still.
-constexpr std::size_t kHeld = 64, kPeriod = 67 * kHeld;
+// Inputs of no more bytes come in one piece, within a few microseconds.
+constexpr std::size_t kOnePiece = std::size_t{64} << 10;
+// Of larger ones so many bytes in each period come last, few enough that these, too, come within microseconds.
+constexpr std::size_t kHeld = 64, kMostHeld = 1024, kLeastPeriod = 67 * kHeld;
+
+// An odd multiple of kHeld, so that in rows of any usual length some are missing at the beginning of one, and whoever
+// goes along a row has it before him still.
+std::size_t Period(std::size_t bytes) {
+  return std::max(kLeastPeriod, (bytes / kMostHeld / kHeld | 1) * kHeld + 2 * kHeld);
+}
+
 // Looked at in each output, and so many outputs of a step.
 constexpr std::size_t kLook = std::size_t{64} << 10, kMostLooks = 64;
 static_assert(kLook * kMostLooks <= DeviceOps::kMostBeside);
@@ -27,21 +35,23 @@ void Copy(DeviceOps& ops, char* to, const char* from, DeviceOps::Rows rows) {
 
 void DeviceSteps::Hand(std::size_t i) {
   const Places& step = steps_[i];
+  // Nothing is left to be done between the last of the inputs and the word that says that they are there.
+  looks_[i] = ChooseLooks(i);
   const std::size_t bytes = step.input_bytes;
   const auto copy = [&](std::size_t at, const DeviceOps::Rows& rows) {
     if (rows.width > 0 && rows.count > 0) Copy(ops_, step.inputs + at, step.values + at, rows);
   };
-  if (bytes <= kHeld) {
-    copy(0, {bytes, bytes, 1});
-  } else {
-    const std::size_t first = random_.Below(std::min(bytes, kPeriod) - kHeld + 1);
-    const std::size_t held = (bytes - first - kHeld) / kPeriod + 1, last = first + (held - 1) * kPeriod + kHeld;
-    copy(0, {first, first, 1});
-    copy(first + kHeld, {kPeriod, kPeriod - kHeld, held - 1});
-    copy(last, {bytes - last, bytes - last, 1});
-    copy(first, {kPeriod, kHeld, held});
-  }
-  // All that a look needs, so that it takes as long as reading.
+  if (bytes <= kOnePiece) return copy(0, {bytes, bytes, 1});
+  const std::size_t period = Period(bytes), first = random_.Below(period - kHeld + 1),
+                    held = (bytes - first - kHeld) / period + 1, last = first + (held - 1) * period + kHeld;
+  copy(0, {first, first, 1});
+  copy(first + kHeld, {period, period - kHeld, held - 1});
+  copy(last, {bytes - last, bytes - last, 1});
+  copy(first, {period, kHeld, held});
+}
+
+DeviceSteps::Looks DeviceSteps::ChooseLooks(std::size_t i) {
+  const Places& step = steps_[i];
   Looks looks;
   std::size_t index = random_.Below(std::max<std::size_t>(step.outputs.size(), 1)), all = 0;
   for (std::size_t k = 0; k < step.outputs.size() && looks.where.size() < kMostLooks; ++k) {
@@ -55,7 +65,7 @@ void DeviceSteps::Hand(std::size_t i) {
     index = (index + 1) % step.outputs.size();
   }
   looks.held.assign(all, '\0');
-  looks_[i] = std::move(looks);
+  return looks;
 }
 
 double DeviceSteps::Look(std::size_t i) {
@@ -67,14 +77,16 @@ double DeviceSteps::Look(std::size_t i) {
 
 std::vector<DeviceSteps::Output> DeviceSteps::Differing(const std::function<const char*(const Output&)>& now) {
   std::vector<Output> differing;
-  std::vector<char> holds(kLook);
   for (const Looks& looks : looks_) {
-    if (!looks.taken) continue;
-    const char* held = looks.held.data();
+    if (!looks.taken || looks.where.empty()) continue;
+    std::vector<DeviceOps::Place> pieces;
+    for (const auto& [output, offset, bytes] : looks.where) pieces.push_back({now(output) + offset, bytes});
+    std::vector<char> holds(looks.held.size());
+    ops_.ReadBeside(holds.data(), pieces);
+    std::size_t at = 0;
     for (const auto& [output, offset, bytes] : looks.where) {
-      ops_.ReadBeside(holds.data(), {{now(output) + offset, bytes}});
-      if (std::memcmp(holds.data(), held, bytes) != 0) differing.push_back(output);
-      held += bytes;
+      if (std::memcmp(&holds[at], &looks.held[at], bytes) != 0) differing.push_back(output);
+      at += bytes;
     }
   }
   return differing;

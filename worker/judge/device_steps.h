@@ -27,8 +27,8 @@ class DeviceSteps {
   DeviceSteps(DeviceOps& ops, Random& random, std::vector<Places> steps)
       : ops_(ops), random_(random), steps_(std::move(steps)), looks_(steps_.size()) {}
 
-  // Writes the inputs of step i, so that until the end some words are missing all over them, and draws where Look will
-  // look; waits.
+  // Draws where Look will look, and writes the inputs of step i, large ones so that until the end some words are
+  // missing all over them; waits.
   void Hand(std::size_t i);
   // At once when it is done: what its outputs hold, of large ones a piece; waits. Seconds.
   double Look(std::size_t i);
@@ -52,6 +52,8 @@ class DeviceSteps {
     std::vector<char> held;  // by these, one behind the other, when it was done
     bool taken = false;
   };
+
+  Looks ChooseLooks(std::size_t i);
 
   DeviceOps& ops_;
   Random& random_;

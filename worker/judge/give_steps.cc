@@ -93,8 +93,9 @@ GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, W
     const Starving starving;
     for (std::size_t i = 0; i < count; ++i) {
       if (i > 0 && give_up()) return;
-      work.ahead(i);
       const std::optional<double> waited = starving.Now();
+      const auto since = Clock::now();
+      work.ahead(i);
       const auto begin = Clock::now();
       work.before(i);
       wire::SetStep(words.given, i + 1, waiting);
@@ -103,7 +104,7 @@ GivenSteps GiveSteps(const StepWords& words, std::size_t count, int processor, W
       const double seconds = Since(begin);
       given.seconds.push_back(seconds + work.behind(i));
       const std::optional<double> by_now = starving.Now();
-      if (waited && by_now) starved.push_back((*by_now - *waited) / Since(begin));
+      if (waited && by_now) starved.push_back((*by_now - *waited) / Since(since));
     }
   };
   std::jthread([&] {

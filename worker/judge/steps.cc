@@ -91,8 +91,9 @@ class Steps {
 Beyond BeyondInSteps(const InSteps& in) {
   CandidateSteps* const candidate = in.candidate.steps();
   const double each = in.each;
-  const double checking = in.values.RefillSeconds(kLeastSteps) / static_cast<double>(kLeastSteps) +
-                          in.reference_seconds + (candidate != nullptr ? candidate->handing() : 0);
+  const double computing =
+      in.values.RefillSeconds(kLeastSteps) / static_cast<double>(kLeastSteps) + in.reference_seconds;
+  const double checking = computing + (candidate != nullptr ? candidate->handing() : 0);
   if (candidate == nullptr || candidate->asking(Waiting::kLooking) <= 0 || in.calls < kFewCalls || each > kLongest ||
       checking > kCheckingOnce) {
     return {};
@@ -108,8 +109,8 @@ Beyond BeyondInSteps(const InSteps& in) {
   if (left < longest) {
     // There was time when sampling ended, and single calls have used it up; of that what the judge does for them is
     // its own.
-    constexpr double kSingleCalls = 54;  // twice as many as are made (single_calls.cc)
-    if (longest + kSingleCalls * checking <= in.left_by_sampling) {
+    constexpr double kSingleCalls = 54;  // six attempts of nine (lies.cc, single_calls.cc)
+    if (longest + kSingleCalls * computing <= in.left_by_sampling) {
       std::snprintf(text, sizeof text,
                     "runs of a few single calls after all that was timed took so long that %.3g s of "
                     "run_wall_seconds are left, and calls cannot be given one at a time any more",
