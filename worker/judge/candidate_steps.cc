@@ -168,7 +168,6 @@ void CandidateSteps::Learn() {
 }
 
 void CandidateSteps::Pretend() {
-  constexpr std::uint64_t kMost = 24;  // as of those that are asked for
   const std::uint64_t done = random_.Below(kMost);
   wire::SetStep(Word(wire::kStepsDone), done);
   wire::SetStep(Word(wire::kStepsGiven), done + 1);

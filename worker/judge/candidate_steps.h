@@ -22,6 +22,8 @@ class CandidateSide;
 
 class CandidateSteps {
  public:
+  static constexpr std::size_t kMost = 24;  // that are asked for in one run
+
   // Null where inputs and outputs of a call of the timed shapes are too large together, or there is no processor for
   // each side. References outlive it.
   static std::unique_ptr<CandidateSteps> Make(CandidateSide& side, Arena& arena, const Values& values, DeviceOps& ops);

@@ -21,7 +21,7 @@ constexpr double kOwn = 4, kOwnSleeping = 1;
 constexpr double kQuietOwn = 2e-6, kQuietOwnSleeping = 50e-6;
 constexpr int kAttempts = 3, kAttemptsUnsure = 6;  // that say the same; as many as may be made for that
 constexpr std::size_t kFewCalls = 3;               // of a run
-constexpr std::size_t kLeastSteps = 9, kMostSteps = 24;
+constexpr std::size_t kLeastSteps = 9;
 constexpr double kLongest = 10e-3;  // of a call: work for many of them shows in single calls, on a GPU
 // Of drawing the values of one attempt, handing them over and computing its results, but for the least of them; and for
 // one step at most.
@@ -98,7 +98,8 @@ Beyond BeyondInSteps(const InSteps& in) {
       checking > kCheckingOnce) {
     return {};
   }
-  const auto fit = static_cast<std::size_t>(std::min(kChecking / std::max(checking, 1e-9), double{kMostSteps}));
+  const auto fit =
+      static_cast<std::size_t>(std::min(kChecking / std::max(checking, 1e-9), double{CandidateSteps::kMost}));
   const std::size_t count = std::min({std::max(fit, kLeastSteps), in.timed.slots(), in.candidate.MostKept()});
   if (count < kFewCalls) return {};
   // What was measured is not to be lost for it: all attempts, in either way.
