@@ -75,9 +75,9 @@ void CandidateSteps::None(Waiting waiting) {
 }
 
 GivenSteps CandidateSteps::Give(std::size_t count, Waiting waiting, const StepWork& work) {
-  constexpr double kMost = 10;  // seconds of one: those that are asked for are short
+  constexpr double kLongest = 10;  // seconds of one: those that are asked for are short
   Conversation& conversation = side_.conversation();
-  return GiveSteps({Word(wire::kStepsGiven), Word(wire::kStepsDone)}, count, side_.processor(), waiting, kMost, work,
+  return GiveSteps({Word(wire::kStepsGiven), Word(wire::kStepsDone)}, count, side_.processor(), waiting, kLongest, work,
                    [&conversation] { return conversation.HasSpoken() || conversation.Left() <= 0; });
 }
 
