@@ -15,12 +15,13 @@ namespace {
 class Watched : public FakeDevice {
  public:
   std::function<void()> before_copy = [] {};
-  std::size_t copies = 0;
+  std::size_t copies = 0, small = 0;
   void CopyBeside(char* to, const char* from, const Rows& rows) override {
     CHECK(rows.width * rows.count <= DeviceOps::kMostBeside);
     CHECK(rows.width <= rows.pitch);
     before_copy();
     ++copies;
+    if ((rows.count == 1 || rows.width == rows.pitch) && rows.width * rows.count < kLeastPlain) ++small;
     FakeDevice::CopyBeside(to, from, rows);
   }
 };
@@ -34,8 +35,9 @@ std::vector<char> SomeValues(std::size_t bytes) {
 TEST_CASE("All of a step's inputs are written, whatever their size, and nothing beside them") {
   Random random(1);
   for (const std::size_t bytes :
-       {std::size_t{0}, std::size_t{1}, std::size_t{65536}, std::size_t{65537}, std::size_t{68607}, std::size_t{68608},
-        std::size_t{68672}, std::size_t{68673}, (std::size_t{3} << 20) + 5, (std::size_t{70} << 20) + 3}) {
+       {std::size_t{0}, std::size_t{1}, std::size_t{512}, std::size_t{2047}, std::size_t{2048}, std::size_t{65536},
+        std::size_t{65537}, std::size_t{68607}, std::size_t{68608}, std::size_t{68672}, std::size_t{68673},
+        (std::size_t{3} << 20) + 5, (std::size_t{70} << 20) + 3}) {
     CAPTURE(bytes);
     const std::vector<char> values = SomeValues(bytes);
     for (int attempt = 0; attempt < (bytes < 100000 ? 200 : 3); ++attempt) {
@@ -47,6 +49,21 @@ TEST_CASE("All of a step's inputs are written, whatever their size, and nothing 
       REQUIRE(std::equal(values.begin(), values.end(), inputs.begin() + kBeside));
       REQUIRE(std::count(inputs.begin(), inputs.end(), '\0') == 2 * kBeside);
     }
+  }
+}
+
+// Inputs with the guard behind them are multiples of 256 bytes.
+TEST_CASE("No copy to a step's inputs is so small that it would be somebody's turn") {
+  Random random(5);
+  const std::vector<char> values = SomeValues(std::size_t{1} << 20);
+  std::vector<char> inputs(values.size());
+  for (std::size_t bytes = 512; bytes <= values.size(); bytes += bytes < 200000 ? 256 : 50176) {
+    CAPTURE(bytes);
+    Watched device;
+    DeviceSteps steps(device, random, {{inputs.data(), values.data(), bytes, {}}});
+    steps.Hand(0);
+    REQUIRE(device.copies > 0);
+    REQUIRE(device.small == 0);
   }
 }
 
@@ -75,7 +92,7 @@ TEST_CASE("Before the last copy some of a step's inputs are missing everywhere, 
       // From one to the next, and to both ends.
       std::size_t longest = std::max(missing.front(), bytes - missing.back());
       for (std::size_t i = 1; i < missing.size(); ++i) longest = std::max(longest, missing[i] - missing[i - 1]);
-      CHECK(longest <= std::max<std::size_t>(4288, bytes / 1024 + 256));
+      CHECK(longest <= 2 * std::max<std::size_t>(4288, bytes / 1024 + 256) + DeviceOps::kLeastPlain);
       for (const std::size_t row : {256, 1000, 1024, 4096, 16384, 40000}) {
         CHECK(std::any_of(missing.begin(), missing.end(), [row](std::size_t at) { return at % row < row / 8; }));
       }

@@ -64,6 +64,9 @@ class DeviceOps {
   // kMostBeside bytes in all, on the device (by way of the host) or from it. Also from another thread than the main one
   // while that waits for it. (Elsewhere plain copies.)
   static constexpr std::size_t kMostBeside = std::size_t{8} << 20;
+  // Fewer bytes in one row come to a GPU through the engine that runs kernels: it is taken from the candidate's process
+  // for them, and both wait some 145 us. Measured: 1024 do, 1259 do not, and rows do not (docs/results/gpu-h200.md).
+  static constexpr std::size_t kLeastPlain = 2048;
   struct Rows {
     std::size_t pitch, width, count;  // bytes from one to the next, bytes of each, and how many
   };

@@ -14,8 +14,10 @@ constexpr std::size_t kOnePiece = std::size_t{64} << 10;
 constexpr std::size_t kHeld = 64, kMostHeld = 1024, kLeastPeriod = 67 * kHeld;
 
 // An odd multiple of kHeld, so that in rows of any usual length some are missing at the beginning of one, and whoever
-// goes along a row has it before him still.
+// goes along a row has it before him still. Of so few bytes that a plain copy of them would be somebody's turn, one
+// half.
 std::size_t Period(std::size_t bytes) {
+  if (bytes < DeviceOps::kLeastPlain) return 2 * kHeld;
   return std::max(kLeastPeriod, (bytes / kMostHeld / kHeld | 1) * kHeld + 2 * kHeld);
 }
 
@@ -41,13 +43,16 @@ void DeviceSteps::Hand(std::size_t i) {
   const auto copy = [&](std::size_t at, const DeviceOps::Rows& rows) {
     if (rows.width > 0 && rows.count > 0) Copy(ops_, step.inputs + at, step.values + at, rows);
   };
-  if (bytes <= kOnePiece) return copy(0, {bytes, bytes, 1});
-  const std::size_t period = Period(bytes), first = random_.Below(period - kHeld + 1),
-                    held = (bytes - first - kHeld) / period + 1, last = first + (held - 1) * period + kHeld;
-  copy(0, {first, first, 1});
-  copy(first + kHeld, {period, period - kHeld, held - 1});
-  copy(last, {bytes - last, bytes - last, 1});
-  copy(first, {period, kHeld, held});
+  if (bytes >= DeviceOps::kLeastPlain && bytes <= kOnePiece) return copy(0, {bytes, bytes, 1});
+  const std::size_t period = Period(bytes), first = random_.Below(period - kHeld + 1);
+  std::size_t rows = bytes / period;
+  // What is left behind them comes by a plain copy.
+  if (rows > 1 && bytes % period != 0 && bytes % period < DeviceOps::kLeastPlain) --rows;
+  const std::size_t rest = bytes - rows * period;
+  copy(0, {period, first, rows});
+  copy(first + kHeld, {period, period - first - kHeld, rows});
+  copy(rows * period, {rest, rest, 1});
+  copy(first, {period, kHeld, rows});
 }
 
 DeviceSteps::Looks DeviceSteps::ChooseLooks(std::size_t i) {
