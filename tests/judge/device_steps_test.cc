@@ -150,5 +150,16 @@ TEST_CASE("Of a hundred outputs some are looked at, and of none none") {
   CHECK(late.size() == 64);
 }
 
+TEST_CASE("A look that takes far longer than in practice belongs to its step") {
+  LookTimes looks;
+  for (int i = 1; i <= 10; ++i) CHECK(looks.Late(i * 1e-6) == 0);
+  looks.Practised();
+  CHECK(looks.Late(10e-6) == 0);
+  CHECK(looks.Late(17e-6) == 0);
+  CHECK(looks.Late(21e-6) == 21e-6);
+  CHECK(looks.Late(1) == 1);
+  CHECK(looks.Late(1) == 1);  // late ones are not practice
+}
+
 }  // namespace
 }  // namespace grove::judge

@@ -1,9 +1,11 @@
 #include "worker/judge/device_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "worker/judge/clock.h"
+#include "worker/judge/statistics.h"
 
 namespace grove::judge {
 namespace {
@@ -95,6 +97,16 @@ std::vector<DeviceSteps::Output> DeviceSteps::Differing(const std::function<cons
     }
   }
   return differing;
+}
+
+double LookTimes::Late(double seconds) {
+  if (std::isinf(most_)) practice_.push_back(seconds);
+  return seconds > most_ ? seconds : 0;
+}
+
+void LookTimes::Practised() {
+  constexpr double kMore = 2;  // times what nine of ten took
+  if (!practice_.empty()) most_ = kMore * Quantile(practice_, 0.9);
 }
 
 }  // namespace grove::judge

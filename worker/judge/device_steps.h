@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,18 @@ class DeviceSteps {
   Random& random_;
   const std::vector<Places> steps_;
   std::vector<Looks> looks_;
+};
+
+// What a look takes: whoever keeps copies waiting, so that they see what comes later, has them in his time.
+class LookTimes {
+ public:
+  // Of the seconds of a look those that belong to its step: none in practice, nor of one that is as long as there.
+  double Late(double seconds);
+  void Practised();  // what was said until then was practice
+
+ private:
+  std::vector<double> practice_;
+  double most_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace grove::judge
