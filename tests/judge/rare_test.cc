@@ -35,6 +35,34 @@ TEST_CASE("Bounds are those of inputs as they are", "[rare]") {
   CHECK(Of(json::array({Operation("add_", {"in0", "1"}), Operation("clamp_max", {"in0", "9.0"})})).inputs.empty());
 }
 
+TEST_CASE("What is changed in a copy is no input from there on, and inputs still are", "[rare]") {
+  const auto bounds = [](const json& graph) {
+    const RareValues rare = Of(graph);
+    return rare.inputs.empty() ? std::vector<double>{-1} : rare.inputs[0].bounds;
+  };
+  const json copy = Operation("clone", {"in0"}, {"v0"}), view = Operation("select", {"v0", "0", "1"}, {"v1"}),
+             list = Operation("ListConstruct", {"v2"}, {"v3"}),
+             put = Operation("index_put_", {"v0", "v3", "50000.0", "false"}, {"v4"});
+  CHECK(bounds(json::array({copy, Operation("gt", {"v0", "50000.0"}, {"v2"}), list, put})) ==
+        std::vector<double>{50000});
+  CHECK(bounds(json::array({copy, Operation("clamp_", {"v0", "-3.0", "3.0"}, {"v4"})})) == std::vector<double>{-3, 3});
+  // Behind the change neither the copy, nor a view of it from before, nor the result is the input.
+  for (const char* name : {"v0", "v1", "v4"}) {
+    CAPTURE(name);
+    CHECK(bounds(json::array({copy, view, put, Operation("gt", {name, "7.0"}, {"v5"})})).empty());
+  }
+  CHECK(
+      bounds(json::array({copy, view, Operation("fill_", {"v1", "0"}, {"v4"}), Operation("gt", {"v0", "7.0"}, {"v5"})}))
+          .empty());
+  CHECK(bounds(json::array({copy, put, Operation("gt", {"in0", "7.0"}, {"v5"})})) == std::vector<double>{7});
+  // What may be the input itself: a view of it, or what somebody has made of it.
+  for (const char* kind : {"view", "diagonal"}) {
+    CAPTURE(kind);
+    CHECK(bounds(json::array({Operation(kind, {"in0"}, {"v0"}), put, Operation("gt", {"in0", "7.0"}, {"v5"})})) ==
+          std::vector<double>{-1});
+  }
+}
+
 TEST_CASE("Largest and least elements are those of inputs as they are", "[rare]") {
   const auto of = [](const json& graph) { return Of(graph).inputs.at(0); };
   const json most = json::array({Operation("view", {"in0", "[8]"}), Operation("amax", {"v0", "[0]"}, {"v1"})});

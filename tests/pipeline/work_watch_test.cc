@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <new>
 #include <string>
 #include <thread>
@@ -15,14 +16,20 @@
 namespace grove::worker {
 namespace {
 
-// A process whose main thread waits for another one that computes.
+// A process whose main thread waits for another one that computes, or for one after the other that does for 50 us.
 class Worker {
  public:
-  Worker() {
+  explicit Worker(bool one_after_the_other = false) {
     void* shared = mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     count_ = new (shared) Count(0);
     pid_ = fork();
     if (pid_ == 0) {
+      while (one_after_the_other) {
+        std::thread([this] {
+          const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+          while (std::chrono::steady_clock::now() < until) ++*count_;
+        }).join();
+      }
       std::thread([this] {
         for (;;) ++*count_;
       }).join();
@@ -97,6 +104,19 @@ TEST_CASE("A thread that another one waits for is seen where it computes, and al
   CHECK(seen.seen > 3);
   CHECK(own > 0.9 * all);
   CHECK(all * all / seen.squares > 2);
+  CHECK(seen.ended_seconds < 0.05 * all);
+}
+
+TEST_CASE("What threads ran that end before they are looked at is known", "[work]") {
+  Worker worker(true);
+  REQUIRE(worker.pid() > 0);
+  WorkWatch watch([&] { return std::vector<pid_t>{worker.pid()}; });
+  const double from = worker.CpuSeconds();
+  for (int i = 0; i < 60'000 && worker.CpuSeconds() < from + 0.3; ++i) usleep(1000);
+  const WatchedWork seen = watch.Finish();
+  const double all = All(seen);
+  CAPTURE(all, seen.ended_seconds, seen.seen);
+  CHECK(seen.ended_seconds > 0.3 * (all + seen.ended_seconds));
 }
 
 TEST_CASE("Nothing is watched where nothing is, and that is said by its figures", "[work]") {

@@ -207,7 +207,7 @@ std::vector<at::Tensor> Draws::Beside(std::size_t input) const {
   return beside;
 }
 
-bool Draws::ByChance(std::size_t input, Indices::Use use, const at::Generator& generator) const {
+bool Draws::ByChance(std::size_t input, const Indices& indices, const at::Generator& generator) const {
   const at::Tensor &draws = Of(input), shuffled = Shuffled(draws, generator);
   if (Constant(draws, shuffled) || Ordered(draws, shuffled)) return false;
   const std::vector<at::Tensor> beside = Beside(input);
@@ -216,9 +216,10 @@ bool Draws::ByChance(std::size_t input, Indices::Use use, const at::Generator& g
   for (std::size_t one = 0; one < own.size(); ++one) {
     if (own[one] == 0 && chance[one] >= kEnough) return false;
   }
-  if (use == Indices::Use::kLabels) return true;
-  if (Distinct(draws, use == Indices::Use::kNames)) return false;
-  if (use == Indices::Use::kNames) return true;
+  if (indices.use == Indices::Use::kLabels) return true;
+  const bool names = indices.use == Indices::Use::kNames;
+  if (Distinct(draws, names || indices.adds)) return false;
+  if (names) return true;
   for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
     const std::int64_t size = draws.dim() > 2 && draws.size(dim) <= kShort ? draws.size(dim) : 0;
     if (size > 2 && RepeatsTogether(draws.unbind(dim)) == 0 && RepeatsTogether(shuffled.unbind(dim)) >= kEnough)

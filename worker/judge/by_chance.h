@@ -27,9 +27,10 @@ class Draws {
   // what is not Integers, has more than 2^20 elements, or has another shape in another draw.
   const at::Tensor& Of(std::size_t input) const { return stacked_.at(input); }
 
-  // Of an input that Of has. Of labels any may come anywhere, and as often as it likes. On the processor 0.45 s
-  // for the largest there are.
-  bool ByChance(std::size_t input, Indices::Use use, const at::Generator& generator) const;
+  // Of an input that Of has. Of labels any may come anywhere, and as often as it likes; what adds says what becomes of
+  // those that come twice, which is asked for unless they would have been seen. On the processor 0.45 s for the largest
+  // there are.
+  bool ByChance(std::size_t input, const Indices& indices, const at::Generator& generator) const;
 
  private:
   // What other inputs have beside an input's elements: those of its shape, one number for each of its rows (a place and

@@ -47,6 +47,13 @@ bool Whole(const std::string& dtype) {
   return dtype == "bool" || dtype.rfind("int", 0) == 0 || dtype.rfind("uint", 0) == 0;
 }
 
+// A constant tensor of whole numbers, as JSON text.
+bool WholeTensor(const std::string& text) {
+  const json constant = Constant(text);
+  const std::string type = constant.is_object() ? constant.value("tensor", std::string()) : std::string();
+  return Whole(type.substr(0, type.find('[')));
+}
+
 // Digits of a fraction, as far as conversions go: none is lost where there are no fewer afterwards. 0 = not known.
 int Digits(const std::string& dtype) {
   static const std::map<std::string, int> digits{{"bfloat16", 8}, {"float16", 11}, {"float32", 24}, {"float64", 53}};
@@ -150,8 +157,8 @@ class Reader {
     }
     if (!dtypes.empty()) all.first = dtypes[0];
     for (const std::string& constant : constants) {
-      // A tensor that is no input: arithmetic that was not traced may have made it.
-      if (constant.rfind('{', 0) == 0) all.exactness = Exactness::kRounded;
+      // A tensor that is no input: arithmetic with fractions that was not traced may have made it.
+      if (constant.rfind('{', 0) == 0 && !WholeTensor(constant)) all.exactness = Exactness::kRounded;
       for (const std::string& dtype : dtypes) {
         if (Between(constant, dtype)) all.exactness = Exactness::kRounded;
       }

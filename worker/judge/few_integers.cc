@@ -15,17 +15,20 @@ namespace {
 
 constexpr std::int64_t kShortest = 8;  // along the dimension that values are taken from
 constexpr double kFew = 4;
+constexpr double kCrowded = 3;  // 0.63 of all
 constexpr std::size_t kMostNamed = 4;
 
-// One of the four for each element.
-at::Tensor OfFour(const at::Tensor& value, Random* random, const at::Generator& generator) {
+// One of the four for each element; `crowded`: the first of them for most.
+at::Tensor OfFour(const at::Tensor& value, bool crowded, Random* random, const at::Generator& generator) {
   const auto sizes = value.sizes();
   const std::int64_t along = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
   const auto any = [&] {
     return value.narrow(along, static_cast<std::int64_t>(random->Below(static_cast<std::uint64_t>(value.size(along)))),
                         1);
   };
-  const at::Tensor which = Uniform(value, generator).mul_(kFew).floor_();
+  at::Tensor which = Uniform(value, generator);
+  if (crowded) which.pow_(kCrowded);
+  which.mul_(kFew).floor_();
   at::Tensor made = at::where(which.eq(0), value.amin(along, /*keepdim=*/true), value.amax(along, /*keepdim=*/true));
   for (const double place : {2.0, 3.0}) made = at::where(which.eq(place), any(), made);
   return made;
@@ -42,7 +45,7 @@ std::vector<std::int64_t> Held(const std::vector<double>& numbers, at::ScalarTyp
 }
 
 at::Tensor OfFew(const at::Tensor& value, const Indices& indices, Random* random, const at::Generator& generator) {
-  at::Tensor made = OfFour(value, random, generator);
+  at::Tensor made = OfFour(value, indices.adds, random, generator);
   std::vector<std::int64_t> named = Held(indices.named, value.scalar_type());
   const std::vector<std::int64_t> compared = Held(indices.compared, value.scalar_type());
   if (value.dim() > 1 && !compared.empty()) {
@@ -88,7 +91,7 @@ Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::func
     if (!draws) draws.emplace(given, draw);
     if (!draws->Of(i).defined()) continue;
     const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
-    if (!draws->ByChance(i, indices[i].use, generator)) continue;
+    if (!draws->ByChance(i, indices[i], generator)) continue;
     const at::Tensor made = OfFew(value, indices[i], random, generator);
     if (made.equal(value)) continue;
     (*leaves)[i].tensor = WithStrides(made, value.strides());

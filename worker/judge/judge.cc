@@ -452,7 +452,8 @@ class Judge {
         }
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
-      if (trace.partial) problem_.rare.inputs.clear();  // a number that was taken out of a tensor is no bound
+      // A number that was taken out of a tensor is no bound.
+      if (trace.partial && trace.left) problem_.rare.inputs.clear();
       if (!check) problem_.fixed = FixedInputs(earlier, leaves, trace.partial ? json() : trace.graph);
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;

@@ -25,15 +25,30 @@ const WordList& Passes() {
       "tensor_split tile to transpose t type_as unbind unflatten unsqueeze view vstack ");
   return *words;
 }
+// Give what may lie in the memory of their first operand.
+const WordList& Views() {
+  static const auto* words = new WordList(
+      "ListUnpack TupleUnpack _to_copy alias chunk contiguous detach expand expand_as flatten movedim narrow permute "
+      "ravel reshape select slice split split_with_sizes squeeze swapaxes t tensor_split to transpose type_as unbind "
+      "unflatten unsqueeze view ");
+  return *words;
+}
+// Give memory of their own.
+const WordList& Copies() {
+  static const auto* words = new WordList(
+      "clone empty empty_like full full_like new_empty new_full new_ones new_zeros ones ones_like zeros zeros_like ");
+  return *words;
+}
 const WordList& Bounds() {
   static const auto* words = new WordList(
       "clamp clamp_max clamp_min clip fmax fmin ge greater greater_equal gt hardtanh le less less_equal lt maximum "
       "minimum threshold ");
   return *words;
 }
-// Have an epsilon that their formula, as it is written down everywhere, has not: honest programs leave it out.
+// Have an epsilon that their formula, as it is written down everywhere, has not: honest programs leave it out. And what
+// is there for matrices that have no full rank, which torch itself does not promise on a GPU.
 const WordList& Cosines() {
-  static const auto* words = new WordList("cosine_embedding_loss cosine_similarity ");
+  static const auto* words = new WordList("cosine_embedding_loss cosine_similarity linalg_lstsq lstsq ");
   return *words;
 }
 const WordList& Floors() {
@@ -103,7 +118,7 @@ class Reader {
   }
 
   void Read(const json& operation) {
-    const std::string name = OperationName(operation.value("kind", ""));
+    const std::string kind = operation.value("kind", ""), name = OperationName(kind);
     const json& operands = operation.at("inputs");
     std::set<std::size_t> held;
     std::vector<double> numbers;
@@ -131,10 +146,13 @@ class Reader {
       for (const json& output : operation.at("outputs")) counts_.insert(output.get<std::string>());
     }
     for (const json& output : operation.at("outputs")) made_of_[output.get<std::string>()] = made_of;
+    const bool in_place = InPlace(kind);
+    FollowMemory(name, operands, operation.at("outputs"), in_place);
     if (held.empty()) return;
-    if (Bounds().Has(name)) {
+    const std::string does = in_place && name.back() == '_' ? name.substr(0, name.size() - 1) : name;
+    if (Bounds().Has(does)) {
       // (The second number of a threshold is what is put there.)
-      if (name == "threshold" && numbers.size() > 1) numbers.resize(1);
+      if (does == "threshold" && numbers.size() > 1) numbers.resize(1);
       for (std::size_t input : held) {
         for (double number : numbers) {
           if (number != 0 && std::isfinite(number)) rare_.inputs[input].bounds.push_back(number);
@@ -143,7 +161,7 @@ class Reader {
     }
     const bool itself = (name == "ne" || name == "eq" || name == "not_equal") && operands.size() == 2 &&
                         operands[0] == operands[1];  // NaN alone is not equal to itself
-    const bool replaces = name == "nan_to_num";
+    const bool replaces = does == "nan_to_num";
     for (std::size_t input : held) {
       RareValues::OfInput& of = rare_.inputs[input];
       of.nan = of.nan || itself || replaces || name == "isnan" || name == "isfinite" || name == "nansum" ||
@@ -167,10 +185,32 @@ class Reader {
       std::sort(of.bounds.begin(), of.bounds.end());
       of.bounds.erase(std::unique(of.bounds.begin(), of.bounds.end()), of.bounds.end());
     }
+    if (anything_changes_) {
+      rare_.inputs.clear();
+      rare_.compared.clear();
+    }
     return std::move(rare_);
   }
 
  private:
+  // Where values lie, and what is no input's any more when something else is written there.
+  void FollowMemory(const std::string& name, const json& operands, const json& outputs, bool in_place) {
+    const auto known = operands.empty() ? memory_.end() : memory_.find(operands[0].get<std::string>());
+    for (const json& output : outputs) {
+      const std::string one = output.get<std::string>();
+      if (!in_place && Copies().Has(name)) memory_[one] = one;
+      if ((in_place || Views().Has(name)) && known != memory_.end()) memory_[one] = known->second;
+    }
+    if (!in_place) return;
+    if (known == memory_.end()) {
+      anything_changes_ = true;  // an input, or what something else lies in, too
+      return;
+    }
+    for (const auto& [one, memory] : memory_) {
+      if (memory == known->second) holds_.erase(one);
+    }
+  }
+
   void Asks(const std::string& name, const json& operands) {
     rare_.cosines = rare_.cosines || Cosines().Has(name);
     // (Since torch 2.5 this gives zeros where all is hidden.)
@@ -223,6 +263,8 @@ class Reader {
   std::set<std::size_t> asked_for_zero_;                  // inputs that have a part in what is compared with zero
   std::map<std::string, std::set<std::size_t>> holds_;    // of values: the inputs whose elements they hold as they are
   std::map<std::string, std::set<std::size_t>> made_of_;  // and those that have any part in them
+  std::map<std::string, std::string> memory_;  // of values in memory that the program has made: the first one there
+  bool anything_changes_ = false;              // behind the names of values, inputs among them
 };
 
 }  // namespace
@@ -247,18 +289,9 @@ bool RareValues::Emptied() const { return std::find(empties.begin(), empties.end
 
 RareValues RareValuesOf(const json& graph, const json& inputs) {
   Reader reader(inputs);
-  bool in_place = false;
-  for (const json& operation : graph) {
-    in_place = in_place || InPlace(operation.value("kind", ""));
-    reader.Read(operation);
-  }
+  for (const json& operation : graph) reader.Read(operation);
   RareValues rare = reader.Result();
   rare.read = !graph.empty();
-  // Values change behind their names. (Of an empty mask that was not meant nothing is asked but numbers.)
-  if (in_place) {
-    rare.inputs.clear();
-    rare.compared.clear();
-  }
   return rare;
 }
 

@@ -21,7 +21,8 @@ struct RareValues {
   // Inputs, as they are, that are compared with others, or searched for among them, and these.
   std::vector<std::pair<std::size_t, std::size_t>> compared;
   bool read = false;  // there is a graph
-  // An operation is a cosine, whose epsilon honest programs leave out.
+  // An operation is a cosine, whose epsilon honest programs leave out, or solves least squares, where rows of zeros
+  // leave no full rank.
   bool cosines = false;
   // A number of 64 or more, of either sign, is named as one that is put in the place of what a mask hides, or there is
   // an operation that masks by itself: of a row that is hidden as a whole something is left then, which honest programs
@@ -40,7 +41,8 @@ struct RareValues {
   bool Least() const;
 };
 
-// `graph`: GraphOp list; `inputs`: TensorType list. Of inputs nothing is known where an operation works in place.
+// `graph`: GraphOp list; `inputs`: TensorType list. Of inputs nothing is known where an operation works in place on
+// what may be one of them; in a clone, or in memory that was made empty or full, it may.
 RareValues RareValuesOf(const nlohmann::json& graph, const nlohmann::json& inputs);
 
 }  // namespace grove::judge

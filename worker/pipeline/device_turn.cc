@@ -175,7 +175,8 @@ bool DeviceTurn::OnWatch(bool on) {
   // (Of a script the pages are gone through once: its torch makes that long.)
   Look(/*timing=*/false, /*changes=*/!python_ || !outcome_.code.watched.has_value());
   if (on) {
-    watch_.emplace([process = candidate_.process.get()] { return process->Pids(); }, [this] { return held_.load(); });
+    watch_.emplace([process = candidate_.process.get()] { return process->Pids(); }, [this] { return held_.load(); },
+                   /*changes=*/!python_);
   }
   return !on && SeenEnough(outcome_.code);  // nobody asks at its beginning
 }

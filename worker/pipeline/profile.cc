@@ -163,11 +163,12 @@ KernelProfiler::Outcome KernelProfiler::Run(bool python, const v1::Limits& limit
 void AddBuildFacts(const v1::BuildReport& build, const std::vector<std::string>& functions,
                    std::vector<v1::KernelProfile>* kernels) {
   for (v1::KernelProfile& kernel : *kernels) {
-    kernel.set_own(OriginOfKernel(kernel.name(), build, false) == CodeOrigin::kOwn ||
+    kernel.set_own(OriginOfKernel(kernel.name(), false) == CodeOrigin::kOwn ||
                    std::any_of(functions.begin(), functions.end(),
                                [&](const std::string& function) { return SameKernel(function, kernel.name()); }));
     for (const v1::KernelResources& built : build.kernels()) {
       if (!SameKernel(built.name(), kernel.name())) continue;
+      kernel.set_own(true);
       // Of several instances of one template the largest: names do not tell them apart.
       kernel.set_local_bytes(std::max({kernel.local_bytes(), built.spill_store_bytes(), built.spill_load_bytes()}));
       if (kernel.registers() == 0) kernel.set_registers(built.registers());

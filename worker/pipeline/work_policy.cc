@@ -96,9 +96,11 @@ struct Watched {
   std::string worst;                      // of the foreign files
 };
 
-// Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there.
+// Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there. Memory without a
+// file has a name of the candidate's own, slashes and all, behind one of the kernel's, and " (deleted)" behind it.
 bool Writable(const std::string& path) {
-  return StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/shm/"}) || path.rfind('/') == 0;
+  return StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage", "/i915", "/drm"}) ||
+         absl::EndsWith(path, " (deleted)") || path.rfind('/') == 0;
 }
 
 // The interpreter, what it imports, and the parts of torch that find operators and make tensors.
@@ -197,6 +199,18 @@ ThreadTimes ByThread(const SeenCode& code, Owners* owners) {
   return times;
 }
 
+constexpr double kMostEnded = 0.1;  // of the CPU time, as of code of others that is seen
+
+// Of the CPU time, the share of threads that nobody saw.
+double EndedShare(const WatchedWork& watched) {
+  double seen = watched.system_seconds;
+  for (const std::vector<Standing>& look : watched.looks) {
+    for (const Standing& thread : look) seen += thread.ran;
+  }
+  const double all = seen + watched.ended_seconds;
+  return all > 0 ? watched.ended_seconds / all : 0;
+}
+
 // Of the files of others, the one in which most time was spent.
 std::string WorstFile(const SeenCode& code, Owners* owners) {
   std::map<std::string, double> seconds;
@@ -261,8 +275,7 @@ CodeOrigin OriginOfLibrary(const std::string& path) {
   return CodeOrigin::kOwn;
 }
 
-CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators,
-                          const std::vector<std::string>& functions) {
+CodeOrigin OriginOfKernel(const std::string& name, bool operators, const std::vector<std::string>& functions) {
   if (operators) {
     if (absl::StartsWith(name, "ProfilerStep") || absl::StartsWith(name, "cuda")) return CodeOrigin::kHarmless;
     if (Bookkeeping(name)) return CodeOrigin::kHarmless;
@@ -272,9 +285,6 @@ CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build,
       return CodeOrigin::kTorch;
     }
     return CodeOrigin::kOwn;
-  }
-  for (const v1::KernelResources& kernel : build.kernels()) {
-    if (SameKernel(kernel.name(), name)) return CodeOrigin::kOwn;
   }
   const std::string lower = absl::AsciiStrToLower(name);
   if (ContainsAny(lower, {"at::native", "at::cuda", "at_cuda_detail", "c10::", "at::", "caffe2::"})) {
@@ -317,6 +327,14 @@ std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const Seen
     return "its own object was not seen in its memory";
   }
   if (!code.watched.has_value()) return "its threads were not looked at";
+  // (All that a native candidate can run is known by what is in its memory.)
+  const double ended = IsPython(candidate) ? EndedShare(*code.watched) : 0;
+  if (ended > kMostEnded) {
+    return absl::StrFormat(
+        "%.0f %% of its CPU time was that of threads that had ended before they could be looked at; threads that stay "
+        "(a pool) can be seen",
+        100 * ended);
+  }
   if (SeenEnough(code)) return std::nullopt;
   return absl::StrCat("its threads were found running ", code.watched->seen,
                       " times, which is too little; on a quieter machine it may be seen");
@@ -382,7 +400,7 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
     double worst_share = 0;
     const bool operators = absl::StrContains(work->how(), "operators");
     for (v1::KernelProfile& kernel : *work->mutable_kernels()) {
-      const CodeOrigin origin = OriginOfKernel(kernel.name(), result->build(), operators, code.functions);
+      const CodeOrigin origin = OriginOfKernel(kernel.name(), operators, code.functions);
       kernel.set_own(origin == CodeOrigin::kOwn);
       const bool allowed = origin == CodeOrigin::kOwn || origin == CodeOrigin::kHarmless ||
                            (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES);

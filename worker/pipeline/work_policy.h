@@ -51,11 +51,10 @@ bool SeenEnough(const SeenCode& code);
 // OpenBLAS, ...), torch, or harmless (the C runtime, CUDA's runtime and compilers, the driver).
 CodeOrigin OriginOfLibrary(const std::string& path);
 
-// A kernel or operator by its name, given the kernels that the build stage compiled and, for extensions, whose builds
-// leave no list of them, the functions in their machine code. A name of torch's or of a library's is theirs whatever
-// functions an extension has.
-CodeOrigin OriginOfKernel(const std::string& name, const v1::BuildReport& build, bool operators,
-                          const std::vector<std::string>& functions = {});
+// A kernel or operator by its name, given the functions in the machine code of the script's extensions. (Not those that
+// a compiler's messages name: the script runs while it is built, and prints what it likes.) A name of torch's or of a
+// library's is theirs whatever functions an extension has.
+CodeOrigin OriginOfKernel(const std::string& name, bool operators, const std::vector<std::string>& functions = {});
 
 // Whether both name one kernel: ptxas, torch and Nsight Compute write the same signature in different ways. Instances
 // of one template count as one.

@@ -3,12 +3,14 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "absl/strings/numbers.h"
@@ -44,6 +46,14 @@ std::string Of(pid_t pid, pid_t thread, const char* name) {
   return text.ok() ? *text : "";
 }
 
+// CPU time of all threads that it has and has had.
+std::optional<double> ProcessSeconds(pid_t pid) {
+  clockid_t clock;
+  timespec now{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &now) != 0) return std::nullopt;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 // Stopped, or gone.
 bool Stands(pid_t pid, pid_t thread) {
   const std::string stat = Of(pid, thread, "stat");
@@ -64,13 +74,14 @@ struct Held {
 void WatchedWork::Add(const WatchedWork& more) {
   looks.insert(looks.end(), more.looks.begin(), more.looks.end());
   system_seconds += more.system_seconds;
+  ended_seconds += more.ended_seconds;
   seen += more.seen;
   squares += more.squares;
   problem = seen > 0 ? "" : more.problem;
 }
 
-WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids, std::function<bool()> held)
-    : pids_(std::move(pids)), held_(std::move(held)), thread_([this] { Watch(); }) {}
+WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids, std::function<bool()> held, bool changes)
+    : pids_(std::move(pids)), held_(std::move(held)), changes_(changes), thread_([this] { Watch(); }) {}
 
 WorkWatch::~WorkWatch() { Finish(); }
 
@@ -109,12 +120,15 @@ void WorkWatch::Look(bool first) {
   std::vector<Standing> standing;
   for (const Held& one : held) {
     std::vector<sandbox::CodeRange> ranges;
+    double of_threads = 0;  // since the last look
+    bool all_known = true;
     for (pid_t thread : Threads(one.pid)) {
       while (!Stands(one.pid, thread) && SteadyNow() < until) absl::SleepFor(absl::Microseconds(100));
       uint64_t nanoseconds = 0;
       const std::string spent = Of(one.pid, thread, "schedstat");
       if (!absl::SimpleAtoi(spent.substr(0, spent.find(' ')), &nanoseconds)) {
         if (work_.seen == 0 && work_.problem.empty()) work_.problem = "the kernel does not say how long threads run";
+        all_known = false;
         continue;
       }
       const double now = 1e-9 * static_cast<double>(nanoseconds);
@@ -122,6 +136,7 @@ void WorkWatch::Look(bool first) {
       // A thread that came later is looked at from its start.
       const double ran = before != ran_.end() ? now - before->second : first ? 0 : now;
       ran_[thread] = now;
+      of_threads += ran;
       if (!(ran > 0) || ran > kLongest) continue;
       const std::string where = Of(one.pid, thread, "syscall");
       if (where.empty()) {
@@ -138,7 +153,7 @@ void WorkWatch::Look(bool first) {
         work_.system_seconds += ran;
         continue;
       }
-      if (ranges.empty()) ranges = sandbox::CodeRanges(one.pid);
+      if (ranges.empty()) ranges = sandbox::CodeRanges(one.pid, changes_);
       const uint64_t at = strtoull(fields.back().c_str(), nullptr, 16);
       const auto range = std::find_if(ranges.begin(), ranges.end(), [at](const sandbox::CodeRange& each) {
         return at >= each.begin && at < each.end;
@@ -149,6 +164,12 @@ void WorkWatch::Look(bool first) {
         standing.push_back({thread, range->code, ran});
       }
     }
+    const auto before = all_.find(one.pid);
+    const std::optional<double> now = ProcessSeconds(one.pid);
+    if (now && all_known && before != all_.end()) {
+      work_.ended_seconds += std::max(0.0, *now - before->second - of_threads);
+    }
+    if (now) all_[one.pid] = *now;
   }
   for (const Held& one : held) one.Send(SIGCONT);
   if (!standing.empty()) work_.looks.push_back(std::move(standing));

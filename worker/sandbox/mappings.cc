@@ -92,17 +92,15 @@ std::vector<CodeRange> ParseMappings(std::string_view text) {
   return ranges;
 }
 
-std::vector<CodeRange> CodeRanges(pid_t pid) {
-  auto text = ReadFile(absl::StrCat("/proc/", pid, "/maps"), kMaxMapsBytes);
+std::vector<CodeRange> CodeRanges(pid_t pid, bool changes) {
+  auto text = ReadFile(absl::StrCat("/proc/", pid, changes ? "/smaps" : "/maps"), kMaxMapsBytes);
   return text.ok() ? ParseMappings(*text) : std::vector<CodeRange>();
 }
 
 CodeSet ExecutableMappings(const std::vector<pid_t>& pids, bool changes) {
   CodeSet files;
   for (pid_t pid : pids) {
-    auto text = ReadFile(absl::StrCat("/proc/", pid, changes ? "/smaps" : "/maps"), kMaxMapsBytes);
-    if (!text.ok()) continue;
-    for (CodeRange& range : ParseMappings(*text)) files.insert(std::move(range.code));
+    for (CodeRange& range : CodeRanges(pid, changes)) files.insert(std::move(range.code));
   }
   return files;
 }

@@ -52,7 +52,7 @@ using CodeSet = std::set<MappedCode>;
 CodeSet ExecutableMappings(const std::vector<pid_t>& pids, bool changes = false);
 
 // Of one process, by address.
-std::vector<CodeRange> CodeRanges(pid_t pid);
+std::vector<CodeRange> CodeRanges(pid_t pid, bool changes = false);
 
 // The parser of one maps or smaps file. The kernel's own code ([vdso] and its like) is left out, unless smaps says that
 // pages of it were written to: then it is "[anonymous]".

@@ -144,6 +144,9 @@ void Deny(int host_pid) {
 #endif
   Expect("seccomp", "inotify_init1", EPERM, [&] { return syscall(SYS_inotify_init1, 0); });
   Expect("seccomp", "fanotify_init", EPERM, [&] { return syscall(SYS_fanotify_init, -1, 0); });
+  const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), folder = open("/usr", O_RDONLY | O_CLOEXEC);
+  Expect("seccomp", "lease", EPERM, [&] { return fcntl(file, F_SETLEASE, F_RDLCK); });
+  Expect("seccomp", "notify", EPERM, [&] { return fcntl(folder, F_NOTIFY, DN_ACCESS); });
   Expect("seccomp", "userfaultfd", EPERM, [&] { return syscall(SYS_userfaultfd, 0); });
   Expect("seccomp", "perf_event_open", EPERM, [&] { return syscall(SYS_perf_event_open, nullptr, 0, -1, -1, 0); });
   Expect("seccomp", "keyctl", EPERM,

@@ -1,5 +1,6 @@
 #include "worker/sandbox/seccomp.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -176,6 +177,10 @@ absl::StatusOr<int> CompileSeccompFilter(bool loopback) {
     }
   } else {
     filter.DenyIf("socket", EPERM, SCMP_A0_32(SCMP_CMP_NE, AF_UNIX));
+  }
+  // A lease on a file of the host keeps whoever opens it waiting, and he who holds it or asks for notice hears of that.
+  for (const uint32_t command : {uint32_t{F_SETLEASE}, uint32_t{F_NOTIFY}}) {
+    filter.DenyIf("fcntl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, command));
   }
   // Typing into the terminal of whoever started us.
   filter.DenyIf("ioctl", EPERM, SCMP_A1_32(SCMP_CMP_EQ, TIOCSTI));
