@@ -301,7 +301,7 @@ TEST_CASE("Too little seen is no innocence", "[work]") {
   gone.watched->ended_seconds = 0.2;
   CHECK(WorkUnseen(script, gone)->find("29 % of its CPU time") != std::string::npos);
   CHECK_FALSE(WorkUnseen(native, gone).has_value());
-  gone.watched->ended_seconds = 0.04;
+  gone.watched->ended_seconds = 0.02;
   CHECK_FALSE(WorkUnseen(script, gone).has_value());
   // A native candidate works in its own object, so that one which was not seen there was not seen at all.
   SeenCode absent = enough;

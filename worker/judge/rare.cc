@@ -33,6 +33,12 @@ const WordList& Views() {
       "unflatten unsqueeze view ");
   return *words;
 }
+// Change some elements of what they work on in place, by values or at places that they are asked for.
+const WordList& Mends() {
+  static const auto* words =
+      new WordList("clamp_ clamp_max_ clamp_min_ clip_ hardtanh_ index_put_ masked_fill_ nan_to_num_ relu_ ");
+  return *words;
+}
 // Give memory of their own.
 const WordList& Copies() {
   static const auto* words = new WordList(
@@ -172,7 +178,7 @@ class Reader {
       of.largest = of.largest || Largest().Has(name);
       of.least = of.least || Least().Has(name);
     }
-    if (!Passes().Has(name)) return;
+    if (!Passes().Has(name) && !Mends().Has(name)) return;
     const json& outputs = operation.at("outputs");
     for (const json& output : outputs) holds_[output.get<std::string>()] = held;
   }
@@ -206,6 +212,7 @@ class Reader {
       anything_changes_ = true;  // an input, or what something else lies in, too
       return;
     }
+    if (Mends().Has(name)) return;
     for (const auto& [one, memory] : memory_) {
       if (memory == known->second) holds_.erase(one);
     }

@@ -199,7 +199,7 @@ ThreadTimes ByThread(const SeenCode& code, Owners* owners) {
   return times;
 }
 
-constexpr double kMostEnded = 0.1;  // of the CPU time, as of code of others that is seen
+constexpr double kMostEnded = 0.05;  // of the CPU time: half of what code of others may have
 
 // Of the CPU time, the share of threads that nobody saw.
 double EndedShare(const WatchedWork& watched) {
