@@ -215,7 +215,7 @@ TEST_CASE("Kernels of an extension are its own by their signature, and torch's a
           "[work]") {
   const std::vector<std::string> functions = {"(anonymous namespace)::my_gemm(float const*, float*, int)",
                                               "void Reduce<256>(float const*, float*)", "void at::native::copy(float*)",
-                                              "cub::Scan(float*)"};
+                                              "cub::Scan(float*)", "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n"};
   const auto origin = [&](const char* name) { return OriginOfKernel(name, false, functions); };
   CHECK(origin("(anonymous namespace)::my_gemm(float const*, float*, int)") == CodeOrigin::kOwn);
   CHECK(origin("void Reduce<256>(float const*, float*)") == CodeOrigin::kOwn);
@@ -224,6 +224,7 @@ TEST_CASE("Kernels of an extension are its own by their signature, and torch's a
   // A function of the same name is no leave for theirs.
   CHECK(origin("void at::native::copy(float*)") == CodeOrigin::kTorch);
   CHECK(origin("cub::Scan(float*)") == CodeOrigin::kLibrary);
+  CHECK(origin("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n") == CodeOrigin::kLibrary);
   CHECK(OriginOfKernel("void Reduce<256>(float const*, float*)", false) == CodeOrigin::kTorch);
   // The compiler of Triton's kernels, which torch's own tools load; a file of that name that it brought is none.
   CHECK(OriginOfLibrary("/usr/lib/python3/dist-packages/triton/_C/libtriton.so") == CodeOrigin::kHarmless);

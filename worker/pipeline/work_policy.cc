@@ -290,8 +290,9 @@ CodeOrigin OriginOfKernel(const std::string& name, bool operators, const std::ve
   if (ContainsAny(lower, {"at::native", "at::cuda", "at_cuda_detail", "c10::", "at::", "caffe2::"})) {
     return CodeOrigin::kTorch;
   }
-  // A matrix product of its own may be called gemm; what stands in a library's namespace is the library's.
-  if (!ContainsAny(lower, {"cublas", "cudnn", "cutlass::", "cub::", "thrust::"})) {
+  // A matrix product of its own may be called gemm; what stands in a library's namespace, or has the name of its
+  // generators, is the library's, also where it was linked into an extension.
+  if (!ContainsAny(lower, {"cublas", "cudnn", "cutlass::", "cub::", "thrust::", "xmma_", "nvjet_"})) {
     const std::string signature = Signature(name);
     for (const std::string& function : functions) {
       if (Signature(function) == signature) return CodeOrigin::kOwn;

@@ -133,8 +133,9 @@ void WorkWatch::Look(bool first) {
       }
       const double now = 1e-9 * static_cast<double>(nanoseconds);
       const auto before = ran_.find(thread);
-      // A thread that came later is looked at from its start.
-      const double ran = before != ran_.end() ? now - before->second : first ? 0 : now;
+      // A thread that came later is looked at from its start, one with the number of another that has ended, too.
+      const bool known = before != ran_.end() && now >= before->second;
+      const double ran = known ? now - before->second : first ? 0 : now;
       ran_[thread] = now;
       of_threads += ran;
       if (!(ran > 0) || ran > kLongest) continue;
