@@ -158,7 +158,9 @@ TEST_CASE("A look that takes far longer than in practice belongs to its step") {
   CHECK(looks.Late(17e-6) == 0);
   CHECK(looks.Late(21e-6) == 21e-6);
   CHECK(looks.Late(1) == 1);
-  CHECK(looks.Late(1) == 1);  // late ones are not practice
+  CHECK(looks.Late(1) == 1);
+  looks.Practised();  // late ones were no practice
+  CHECK(looks.Late(21e-6) == 21e-6);
 }
 
 }  // namespace

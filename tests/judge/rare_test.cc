@@ -154,10 +154,10 @@ TEST_CASE("NaN has a place where inputs are asked for it", "[rare]") {
 TEST_CASE("A cosine, and what is put in the place of what a mask hides, are known", "[rare]") {
   const json sum = json::array({Operation("add", {"in0", "1", "1"})});
   CHECK(Of(sum).read);
-  CHECK_FALSE(Of(sum).cosines);
+  CHECK_FALSE(Of(sum).no_zero_rows);
   CHECK_FALSE(Of(sum).fills);
   CHECK_FALSE(Of(json::array()).read);
-  CHECK(Of(json::array({Operation("cosine_similarity", {"in0", "p0", "1", "1e-08"})})).cosines);
+  CHECK(Of(json::array({Operation("cosine_similarity", {"in0", "p0", "1", "1e-08"})})).no_zero_rows);
   CHECK(Of(json::array({Operation("masked_fill", {"in0", "in1", "-1000000000.0"})})).fills);
   CHECK(Of(json::array({Operation("mul", {"in0", "-10000.0"})})).fills);
   CHECK_FALSE(Of(json::array({Operation("masked_fill", {"in0", "in1", "\"-Infinity\""})})).fills);

@@ -214,8 +214,11 @@ TEST_CASE("A script that has no code of its own has not done the work on the CPU
 TEST_CASE("Kernels of an extension are its own by their signature, and torch's and libraries' are not by any",
           "[work]") {
   const std::vector<std::string> functions = {"(anonymous namespace)::my_gemm(float const*, float*, int)",
-                                              "void Reduce<256>(float const*, float*)", "void at::native::copy(float*)",
-                                              "cub::Scan(float*)", "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n"};
+                                              "void Reduce<256>(float const*, float*)",
+                                              "void at::native::copy(float*)",
+                                              "cub::Scan(float*)",
+                                              "softmaxmma_kernel(float*)",
+                                              "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n"};
   const auto origin = [&](const char* name) { return OriginOfKernel(name, false, functions); };
   CHECK(origin("(anonymous namespace)::my_gemm(float const*, float*, int)") == CodeOrigin::kOwn);
   CHECK(origin("void Reduce<256>(float const*, float*)") == CodeOrigin::kOwn);
@@ -225,6 +228,7 @@ TEST_CASE("Kernels of an extension are its own by their signature, and torch's a
   CHECK(origin("void at::native::copy(float*)") == CodeOrigin::kTorch);
   CHECK(origin("cub::Scan(float*)") == CodeOrigin::kLibrary);
   CHECK(origin("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n") == CodeOrigin::kLibrary);
+  CHECK(origin("softmaxmma_kernel(float*)") == CodeOrigin::kOwn);
   CHECK(OriginOfKernel("void Reduce<256>(float const*, float*)", false) == CodeOrigin::kTorch);
   // The compiler of Triton's kernels, which torch's own tools load; a file of that name that it brought is none.
   CHECK(OriginOfLibrary("/usr/lib/python3/dist-packages/triton/_C/libtriton.so") == CodeOrigin::kHarmless);
@@ -237,6 +241,29 @@ TEST_CASE("Libraries of vendors are allowed where the policy says so, torch is n
                         With({kOwn, File("/usr/local/cuda/lib64/libcublasLt.so.13")}), &result));
   CHECK(JudgeWork(Of(v1::CANDIDATE_FORMAT_CUDA), Under(v1::WORK_POLICY_LIBRARIES),
                   With({kOwn, File("/opt/torch/lib/libtorch_cuda.so")}), &result));
+}
+
+TEST_CASE("A vendor's library is where those are, and what was there stays what it was", "[work]") {
+  const auto judge = [](v1::CandidateFormat format, v1::WorkPolicy policy, const SeenCode& code) {
+    auto result = On(v1::DEVICE_KIND_CPU);
+    return JudgeWork(Of(format), Under(policy), code, &result);
+  };
+  for (const char* path : {"/memfd:x/libopenblas.so (deleted)", "/tmp/libopenblas.so"}) {
+    CAPTURE(path);
+    CHECK(judge(v1::CANDIDATE_FORMAT_CPP, v1::WORK_POLICY_LIBRARIES, With({kOwn, File(path)})));
+    CHECK(judge(v1::CANDIDATE_FORMAT_KERNELBENCH, v1::WORK_POLICY_LIBRARIES, With({kOwn, File(path)})));
+  }
+  CHECK_FALSE(
+      judge(v1::CANDIDATE_FORMAT_CPP, v1::WORK_POLICY_LIBRARIES, With({kOwn, File("/usr/lib/libopenblas.so.0")})));
+  // A package is replaced while the process waits, or while it works.
+  SeenCode replaced = With({kOwn});
+  const sandbox::MappedCode libm = File("/usr/lib/libm.so.6");
+  replaced.before.insert(libm);
+  replaced.after.insert({libm.path + " (deleted)", libm.file, false});
+  CHECK_FALSE(judge(v1::CANDIDATE_FORMAT_CPP, v1::WORK_POLICY_OWN_KERNELS, replaced));
+  SeenCode old = Watched({{kOwn, 0.5}, {{libm.path + " (deleted)", libm.file, false}, 0.4}});
+  old.before.insert({libm.path + " (deleted)", libm.file, false});
+  CHECK_FALSE(judge(v1::CANDIDATE_FORMAT_KERNELBENCH, v1::WORK_POLICY_OWN_KERNELS, old));
 }
 
 TEST_CASE("A Python candidate is judged by the share of kernels that are not its own", "[work]") {
@@ -281,6 +308,7 @@ TEST_CASE("Kernels are told apart by their objects' functions and by the shape o
   const std::vector<std::string> functions = {"void (anonymous namespace)::mine<float>(float*)"};
   auto origin = [&](const std::string& name) { return OriginOfKernel(name, false, functions); };
   CHECK(origin("void (anonymous namespace)::mine<float>(float*)") == CodeOrigin::kOwn);
+  CHECK(origin("void <unnamed>::mine<float>(float *)") == CodeOrigin::kOwn);  // as Nsight Compute writes it
   CHECK(origin("<unnamed>::yours(float *)") != CodeOrigin::kOwn);
   CHECK(origin("void (anonymous namespace)::softmax_warp_forward<float, 10>(float*, int)") == CodeOrigin::kTorch);
   CHECK(origin("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3") == CodeOrigin::kLibrary);
@@ -299,8 +327,9 @@ TEST_CASE("Too little seen is no innocence", "[work]") {
   CHECK_FALSE(WorkUnseen(script, enough).has_value());
   // Threads that had ended before anybody looked may have worked for whomever.
   SeenCode gone = enough;
+  gone.watched->passed_seconds = 0.5;
   gone.watched->ended_seconds = 0.2;
-  CHECK(WorkUnseen(script, gone)->find("29 % of its CPU time") != std::string::npos);
+  CHECK(WorkUnseen(script, gone)->find("29 % of its time") != std::string::npos);
   CHECK_FALSE(WorkUnseen(native, gone).has_value());
   gone.watched->ended_seconds = 0.02;
   CHECK_FALSE(WorkUnseen(script, gone).has_value());

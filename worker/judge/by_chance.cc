@@ -20,6 +20,7 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 20;  // shuffled and s
 constexpr std::int64_t kShort = 8;  // a dimension whose places may each mean something: from, to
 constexpr double kFar = 5;          // standard deviations that chance does not go
 constexpr double kMany = 40;        // of which half are missing in one case of thousands
+constexpr double kHardly = 3;       // of which none may be there by chance
 constexpr double kEnough = 8;       // where chance would give fewer, none says nothing
 
 double Count(const at::Tensor& condition) { return static_cast<double>(condition.sum().item<std::int64_t>()); }
@@ -107,8 +108,8 @@ bool Constant(const at::Tensor& draws, const at::Tensor& shuffled) {
 
 // Whether values come twice along each dimension as often as chance would have it, among as many as there are: those
 // that are each there once, but for a few, come less often. Where all of them are there, chance would leave out some.
-// `if_seen`: not where they would come twice too seldom to say so.
-bool Distinct(const at::Tensor& draws, bool if_seen) {
+// `if_seen`: not where they would come twice too seldom to say so. `adds`: neither where they would hardly ever.
+bool Distinct(const at::Tensor& draws, bool if_seen, bool adds) {
   const double least = draws.min().item<double>(), values = draws.max().item<double>() - least + 1;
   const auto chance = [values](double size) { return size + values * std::expm1(size * std::log1p(-1 / values)); };
   for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
@@ -116,6 +117,7 @@ bool Distinct(const at::Tensor& draws, bool if_seen) {
     if (size < 2) continue;
     const double expected = rows * chance(size);
     if (expected < kMany && if_seen) continue;
+    if (expected < kMany && adds && (expected < kHardly || Repeats(draws, dim) > 0)) continue;
     if (expected < kMany || Repeats(draws, dim) < expected / 2) return true;
   }
   const at::Tensor flat = draws.reshape({draws.size(0), -1});
@@ -218,7 +220,7 @@ bool Draws::ByChance(std::size_t input, const Indices& indices, const at::Genera
   }
   if (indices.use == Indices::Use::kLabels) return true;
   const bool names = indices.use == Indices::Use::kNames;
-  if (Distinct(draws, names || indices.adds)) return false;
+  if (Distinct(draws, names, indices.adds)) return false;
   if (names) return true;
   for (std::int64_t dim = 1; dim < draws.dim(); ++dim) {
     const std::int64_t size = draws.dim() > 2 && draws.size(dim) <= kShort ? draws.size(dim) : 0;

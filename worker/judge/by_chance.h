@@ -28,7 +28,7 @@ class Draws {
   const at::Tensor& Of(std::size_t input) const { return stacked_.at(input); }
 
   // Of an input that Of has. Of labels any may come anywhere, and as often as it likes; what adds says what becomes of
-  // those that come twice, which is asked for unless they would have been seen. On the processor 0.45 s for the largest
+  // those that come twice, which is asked for unless some would have been seen. On the processor 0.45 s for the largest
   // there are.
   bool ByChance(std::size_t input, const Indices& indices, const at::Generator& generator) const;
 

@@ -44,8 +44,9 @@ std::vector<std::int64_t> Held(const std::vector<double>& numbers, at::ScalarTyp
   return held;
 }
 
-at::Tensor OfFew(const at::Tensor& value, const Indices& indices, Random* random, const at::Generator& generator) {
-  at::Tensor made = OfFour(value, indices.adds, random, generator);
+at::Tensor OfFew(int form, const at::Tensor& value, const Indices& indices, Random* random,
+                 const at::Generator& generator) {
+  at::Tensor made = OfFour(value, form == kOfFewAgain && indices.adds, random, generator);
   std::vector<std::int64_t> named = Held(indices.named, value.scalar_type());
   const std::vector<std::int64_t> compared = Held(indices.compared, value.scalar_type());
   if (value.dim() > 1 && !compared.empty()) {
@@ -79,8 +80,9 @@ bool Expanded(const at::Tensor& value) {
 
 }  // namespace
 
-Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::function<std::vector<Leaf>()>& draw,
-                            Random* random, std::vector<Leaf>* leaves, double* crowded) {
+Transformed MakeFewIntegers(int form, const std::vector<Indices>& indices,
+                            const std::function<std::vector<Leaf>()>& draw, Random* random, std::vector<Leaf>* leaves,
+                            double* crowded) {
   const std::vector<Leaf> given = *leaves;
   std::optional<Draws> draws;
   bool changed = false;
@@ -92,7 +94,7 @@ Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::func
     if (!draws->Of(i).defined()) continue;
     const at::Generator generator = MakeGenerator(value.device(), random->Next() >> 1);
     if (!draws->ByChance(i, indices[i], generator)) continue;
-    const at::Tensor made = OfFew(value, indices[i], random, generator);
+    const at::Tensor made = OfFew(form, value, indices[i], random, generator);
     if (made.equal(value)) continue;
     (*leaves)[i].tensor = WithStrides(made, value.strides());
     changed = true;

@@ -12,8 +12,9 @@
 
 namespace grove::judge {
 
-// The forms of INTEGERS behind those of other_integers.h, and how many there are. Both are drawn in the same way: of
-// one figure (a mean of losses) what is wrong in one draw may be within the limits by chance.
+// The forms of INTEGERS behind those of other_integers.h, and how many there are. Both are drawn in the same way (of
+// one figure, a mean of losses, what is wrong in one draw may be within the limits by chance), but that of indices at
+// which something is added or counted most are one and the same in the second.
 inline constexpr int kOfFew = 2, kOfFewAgain = 3, kIntegerForms = 4;
 constexpr bool IsOfFew(int form) { return form == kOfFew || form == kOfFewAgain; }
 
@@ -23,7 +24,8 @@ constexpr bool IsOfFew(int form) { return form == kOfFew || form == kOfFewAgain;
 // 1 or more.
 //
 // Left as drawn is what is not as chance would have it (by_chance.h).
-Transformed MakeFewIntegers(const std::vector<Indices>& indices, const std::function<std::vector<Leaf>()>& draw,
-                            Random* random, std::vector<Leaf>* leaves, double* crowded);
+Transformed MakeFewIntegers(int form, const std::vector<Indices>& indices,
+                            const std::function<std::vector<Leaf>()>& draw, Random* random, std::vector<Leaf>* leaves,
+                            double* crowded);
 
 }  // namespace grove::judge

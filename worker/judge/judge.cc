@@ -453,7 +453,7 @@ class Judge {
       }
       problem_.rare = RareValuesOf(trace.graph, description["inputs"]);
       // A number that was taken out of a tensor is no bound.
-      if (trace.partial && trace.left) problem_.rare.inputs.clear();
+      if (trace.left) problem_.rare.inputs.clear();
       if (!check) problem_.fixed = FixedInputs(earlier, leaves, trace.partial ? json() : trace.graph);
       description["graph"] = trace.graph;
       description["graph_outputs"] = trace.outputs;

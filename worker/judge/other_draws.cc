@@ -171,7 +171,7 @@ Transformed OtherDraws::Make(Distribution distribution, int form, OtherDraw* dra
   if (distribution == Distribution::kRare) return MakeRare(form, problem_.rare, &secret_, &drawn->leaves);
   if (distribution == Distribution::kIntegers) {
     const auto draw = [this] { return reference_.Draw(SecretSeed()); };
-    return IsOfFew(form) ? MakeFewIntegers(problem_.indices, draw, &secret_, &drawn->leaves, &drawn->crowded)
+    return IsOfFew(form) ? MakeFewIntegers(form, problem_.indices, draw, &secret_, &drawn->leaves, &drawn->crowded)
                          : MakeIntegers(form, problem_.reckoned, draw(), &secret_, &drawn->leaves);
   }
   const std::optional<std::size_t> factor = FactorOf(distribution, form);
@@ -201,10 +201,10 @@ std::string OtherDraws::Idle(Distribution distribution) const {
   if (distribution == Distribution::kIntegers)
     return "there is no integer input with which there is arithmetic alone, of numbers that 32 bits hold, and none "
            "that is nothing but indices or labels";
-  return given_finite_
-             ? "the program names no bound and no place for NaN, it has a cosine or cannot be read, and no input is "
-               "a mask, weights of a mean or alike in all elements, in every draw"
-             : "the reference gives NaN or infinity on the problem's own values";
+  return given_finite_ ? "the program names no bound and no place for NaN, it has a cosine, solves least squares or "
+                         "cannot be read, and no input is "
+                         "a mask, weights of a mean or alike in all elements, in every draw"
+                       : "the reference gives NaN or infinity on the problem's own values";
 }
 
 void OtherDraws::AskForNumbers(const Slot& slot, const Rules& rules, OtherDraw* drawn) {

@@ -125,6 +125,8 @@ class Reader {
 
   void Read(const json& operation) {
     const std::string kind = operation.value("kind", ""), name = OperationName(kind);
+    const bool in_place = InPlace(kind);
+    const std::string does = in_place && name.back() == '_' ? name.substr(0, name.size() - 1) : name;  // a copy's name
     const json& operands = operation.at("inputs");
     std::set<std::size_t> held;
     std::vector<double> numbers;
@@ -143,7 +145,7 @@ class Reader {
       const auto known = made_of_.find(operand.get<std::string>());
       if (known != made_of_.end()) made_of.insert(known->second.begin(), known->second.end());
     }
-    if (Empties(name, operands)) {
+    if (Empties(does, operands)) {
       for (std::size_t input : made_of) rare_.empties[input] = true;
     }
     if (AsksForZero(name, operands)) asked_for_zero_.insert(made_of.begin(), made_of.end());
@@ -152,10 +154,8 @@ class Reader {
       for (const json& output : operation.at("outputs")) counts_.insert(output.get<std::string>());
     }
     for (const json& output : operation.at("outputs")) made_of_[output.get<std::string>()] = made_of;
-    const bool in_place = InPlace(kind);
     FollowMemory(name, operands, operation.at("outputs"), in_place);
     if (held.empty()) return;
-    const std::string does = in_place && name.back() == '_' ? name.substr(0, name.size() - 1) : name;
     if (Bounds().Has(does)) {
       // (The second number of a threshold is what is put there.)
       if (does == "threshold" && numbers.size() > 1) numbers.resize(1);
@@ -175,8 +175,8 @@ class Reader {
       // The largest number of a type, which stands for infinity where none is named, is another one in float64.
       const bool named = replaces && Number(operands, 2) && Number(operands, 3);
       of.infinity = of.infinity || named || name == "isinf" || name == "isfinite";
-      of.largest = of.largest || Largest().Has(name);
-      of.least = of.least || Least().Has(name);
+      of.largest = of.largest || Largest().Has(does);
+      of.least = of.least || Least().Has(does);
     }
     if (!Passes().Has(name) && !Mends().Has(name)) return;
     const json& outputs = operation.at("outputs");
@@ -219,7 +219,7 @@ class Reader {
   }
 
   void Asks(const std::string& name, const json& operands) {
-    rare_.cosines = rare_.cosines || Cosines().Has(name);
+    rare_.no_zero_rows = rare_.no_zero_rows || Cosines().Has(name);
     // (Since torch 2.5 this gives zeros where all is hidden.)
     rare_.fills = rare_.fills || name.find("scaled_dot_product") != std::string::npos || name == "_safe_softmax" ||
                   name == "_native_multi_head_attention";

@@ -23,7 +23,7 @@ struct RareValues {
   bool read = false;  // there is a graph
   // An operation is a cosine, whose epsilon honest programs leave out, or solves least squares, where rows of zeros
   // leave no full rank.
-  bool cosines = false;
+  bool no_zero_rows = false;
   // A number of 64 or more, of either sign, is named as one that is put in the place of what a mask hides, or there is
   // an operation that masks by itself: of a row that is hidden as a whole something is left then, which honest programs
   // leave out.

@@ -107,7 +107,7 @@ std::optional<at::Tensor> Far(double side, const at::Tensor& value) {
 }  // namespace
 
 bool Says(const RareValues& rare, int form) {
-  return form == kZeroRows       ? rare.read && !rare.cosines
+  return form == kZeroRows       ? rare.read && !rare.no_zero_rows
          : form == kBeyondBounds ? rare.Bounded()
          : form == kEmptyMasks   ? rare.read && (rare.Emptied() || !rare.fills)
          : form == kFarBelow     ? rare.Largest()

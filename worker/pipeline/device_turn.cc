@@ -176,7 +176,7 @@ bool DeviceTurn::OnWatch(bool on) {
   Look(/*timing=*/false, /*changes=*/!python_ || !outcome_.code.watched.has_value());
   if (on) {
     watch_.emplace([process = candidate_.process.get()] { return process->Pids(); }, [this] { return held_.load(); },
-                   /*changes=*/!python_);
+                   /*changes=*/!python_, [process = candidate_.process.get()] { return process->CpuSeconds(); });
   }
   return !on && SeenEnough(outcome_.code);  // nobody asks at its beginning
 }

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "worker/pipeline/format.h"
 
 namespace grove::worker {
@@ -96,11 +98,13 @@ struct Watched {
   std::string worst;                      // of the foreign files
 };
 
+constexpr char kDeleted[] = " (deleted)";
+
 // Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there. Memory without a
-// file has a name of the candidate's own, slashes and all, behind one of the kernel's, and " (deleted)" behind it.
+// file has a name of the candidate's own, slashes and all, behind one of the kernel's, and kDeleted behind it.
 bool Writable(const std::string& path) {
   return StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage", "/i915", "/drm"}) ||
-         absl::EndsWith(path, " (deleted)") || path.rfind('/') == 0;
+         absl::EndsWith(path, kDeleted) || path.rfind('/') == 0;
 }
 
 // The interpreter, what it imports, and the parts of torch that find operators and make tensors.
@@ -109,15 +113,33 @@ bool Calling(const std::string& path) {
          absl::StrContains(path, "/lib-dynload/");
 }
 
+// What was there before the program was loaded cannot be an object of the candidate's with a fitting name. (Its path
+// may be another one since: a package that is replaced leaves a file that is deleted.)
+const sandbox::MappedCode* WasThere(const SeenCode& code, const sandbox::MappedCode& mapped) {
+  for (const sandbox::MappedCode& before : code.before) {
+    if (before.file == mapped.file && before.file.inode != 0 && !before.changed && !mapped.changed) return &before;
+  }
+  return nullptr;
+}
+
+CodeOrigin OriginOf(const SeenCode& code, const sandbox::MappedCode& mapped) {
+  const sandbox::MappedCode* before = WasThere(code, mapped);
+  if (before == nullptr) return OriginOfLibrary(mapped.path);
+  return OriginOfLibrary(std::string(absl::StripSuffix(before->path, kDeleted)));
+}
+
+// A vendor's library, and not what the candidate calls one.
+bool IsVendors(CodeOrigin origin, const sandbox::MappedCode& mapped) {
+  return origin == CodeOrigin::kLibrary && !Writable(mapped.path);
+}
+
 enum class Whose { kOwn, kForeign, kCalling, kNobodys };
 
 Whose WhoseIs(const SeenCode& code, const sandbox::MappedCode& mapped, v1::WorkPolicy policy) {
-  // What was there before the program was loaded cannot be an object of the candidate's with a fitting name.
-  const bool there = code.before.count({mapped.path, mapped.file, false}) != 0;
-  const CodeOrigin origin = OriginOfLibrary(mapped.path);
+  const CodeOrigin origin = OriginOf(code, mapped);
   if (code.objects.count(mapped.file) != 0) return Whose::kOwn;
-  if (Calling(mapped.path) && (there || !Writable(mapped.path))) return Whose::kCalling;
-  if (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_LIBRARIES) return Whose::kOwn;
+  if (Calling(mapped.path) && (WasThere(code, mapped) != nullptr || !Writable(mapped.path))) return Whose::kCalling;
+  if (IsVendors(origin, mapped) && policy == v1::WORK_POLICY_LIBRARIES) return Whose::kOwn;
   return origin == CodeOrigin::kHarmless ? Whose::kNobodys : Whose::kForeign;
 }
 
@@ -199,15 +221,11 @@ ThreadTimes ByThread(const SeenCode& code, Owners* owners) {
   return times;
 }
 
-constexpr double kMostEnded = 0.05;  // of the CPU time: half of what code of others may have
+constexpr double kMostEnded = 0.05;  // of the time that passed: half of what code of others may have
 
-// Of the CPU time, the share of threads that nobody saw.
+// Of the time that passed, that of threads which nobody saw: what spins beside them dilutes nothing.
 double EndedShare(const WatchedWork& watched) {
-  double seen = watched.system_seconds;
-  for (const std::vector<Standing>& look : watched.looks) {
-    for (const Standing& thread : look) seen += thread.ran;
-  }
-  const double all = seen + watched.ended_seconds;
+  const double all = watched.passed_seconds + watched.ended_seconds;
   return all > 0 ? watched.ended_seconds / all : 0;
 }
 
@@ -242,6 +260,15 @@ Watched Sum(const SeenCode& code, v1::WorkPolicy policy) {
   sum.worst = WorstFile(code, &owners);
   SumLooks(code, &owners, &sum);
   return sum;
+}
+
+// A name as the generators of vendors' libraries make them: sm80_xmma_gemm_..., nvjet_tst_...
+bool Generated(absl::string_view name) {
+  if (absl::ConsumePrefix(&name, "sm")) {
+    while (!name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) name.remove_prefix(1);
+    absl::ConsumePrefix(&name, "_");
+  }
+  return absl::StartsWith(name, "xmma_") || absl::StartsWith(name, "nvjet_");
 }
 
 }  // namespace
@@ -292,7 +319,7 @@ CodeOrigin OriginOfKernel(const std::string& name, bool operators, const std::ve
   }
   // A matrix product of its own may be called gemm; what stands in a library's namespace, or has the name of its
   // generators, is the library's, also where it was linked into an extension.
-  if (!ContainsAny(lower, {"cublas", "cudnn", "cutlass::", "cub::", "thrust::", "xmma_", "nvjet_"})) {
+  if (!ContainsAny(lower, {"cublas", "cudnn", "cutlass::", "cub::", "thrust::"}) && !Generated(lower)) {
     const std::string signature = Signature(name);
     for (const std::string& function : functions) {
       if (Signature(function) == signature) return CodeOrigin::kOwn;
@@ -332,8 +359,9 @@ std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const Seen
   const double ended = IsPython(candidate) ? EndedShare(*code.watched) : 0;
   if (ended > kMostEnded) {
     return absl::StrFormat(
-        "%.0f %% of its CPU time was that of threads that had ended before they could be looked at; threads that stay "
-        "(a pool) can be seen",
+        "%.0f %% of its time was that of threads or processes that had ended before they could be looked at; threads "
+        "that "
+        "stay (a pool) can be seen",
         100 * ended);
   }
   if (SeenEnough(code)) return std::nullopt;
@@ -362,17 +390,18 @@ std::optional<std::string> JudgeWork(const v1::Candidate& candidate, const v1::E
       if (mapped.changed && cpu) accuse("it wrote other code over that of the object that was built for it");
       continue;
     }
-    if (code.before.count(mapped) != 0) continue;
+    if (code.before.count(mapped) != 0 || WasThere(code, mapped) != nullptr) continue;
     if (mapped.changed && code.before.count({mapped.path, mapped.file, false}) != 0) {
       // Of a script nobody has asked whether its libraries were as they are from the start.
       if (cpu && !python) accuse(absl::StrCat("it wrote other code over that of ", name));
       continue;
     }
-    const CodeOrigin origin = OriginOfLibrary(mapped.path);
-    library = library || origin == CodeOrigin::kLibrary;
+    const CodeOrigin origin = OriginOf(code, mapped);
+    library = library || IsVendors(origin, mapped);
     if (work->libraries_size() < kMaxLibraries) work->add_libraries(name);
     if (policy == v1::WORK_POLICY_ANYTHING) continue;
-    if (origin == CodeOrigin::kTorch || (origin == CodeOrigin::kLibrary && policy == v1::WORK_POLICY_OWN_KERNELS)) {
+    if (origin == CodeOrigin::kTorch ||
+        (origin == CodeOrigin::kLibrary && (policy == v1::WORK_POLICY_OWN_KERNELS || !IsVendors(origin, mapped)))) {
       accuse(absl::StrCat("it loaded ", name, " while it worked"));
     } else if (!python && (origin == CodeOrigin::kOwn || mapped.changed)) {
       // A native candidate's object is the one file that was built for it.

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -75,19 +76,27 @@ void WatchedWork::Add(const WatchedWork& more) {
   looks.insert(looks.end(), more.looks.begin(), more.looks.end());
   system_seconds += more.system_seconds;
   ended_seconds += more.ended_seconds;
+  passed_seconds += more.passed_seconds;
   seen += more.seen;
   squares += more.squares;
   problem = seen > 0 ? "" : more.problem;
 }
 
-WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids, std::function<bool()> held, bool changes)
-    : pids_(std::move(pids)), held_(std::move(held)), changes_(changes), thread_([this] { Watch(); }) {}
+WorkWatch::WorkWatch(std::function<std::vector<pid_t>()> pids, std::function<bool()> held, bool changes,
+                     std::function<double()> together)
+    : pids_(std::move(pids)),
+      held_(std::move(held)),
+      changes_(changes),
+      together_(std::move(together)),
+      thread_([this] { Watch(); }) {}
 
 WorkWatch::~WorkWatch() { Finish(); }
 
 WatchedWork WorkWatch::Finish() {
   stopping_ = true;
   if (thread_.joinable()) thread_.join();
+  // Time that one look did not have yet is in the next one.
+  work_.ended_seconds = std::max(work_.ended_seconds, 0.0);
   return work_;
 }
 
@@ -101,6 +110,21 @@ void WorkWatch::Watch() {
     }
     absl::SleepFor(absl::Microseconds(pause(random)));
   }
+}
+
+double WorkWatch::Together(const std::vector<pid_t>& pids) {
+  if (const double all = together_ ? together_() : -1; all >= 0) return all - std::exchange(had_, all);
+  std::map<pid_t, double> now;
+  double since = 0;
+  for (pid_t pid : pids) {
+    const std::optional<double> all = ProcessSeconds(pid);
+    if (!all) continue;
+    const auto before = all_.find(pid);
+    since += *all - (before != all_.end() ? before->second : 0);
+    now[pid] = *all;
+  }
+  all_ = std::move(now);
+  return since;
 }
 
 void WorkWatch::Look(bool first) {
@@ -118,32 +142,33 @@ void WorkWatch::Look(bool first) {
   for (const Held& one : held) one.Send(SIGSTOP);
   const absl::Time until = SteadyNow() + kStand;
   std::vector<Standing> standing;
+  std::map<pid_t, double> now;
+  double of_threads = 0, longest = 0;  // since the last look
   for (const Held& one : held) {
     std::vector<sandbox::CodeRange> ranges;
-    double of_threads = 0;  // since the last look
-    bool all_known = true;
     for (pid_t thread : Threads(one.pid)) {
       while (!Stands(one.pid, thread) && SteadyNow() < until) absl::SleepFor(absl::Microseconds(100));
       uint64_t nanoseconds = 0;
-      const std::string spent = Of(one.pid, thread, "schedstat");
+      const std::string spent = Of(one.pid, thread, "schedstat"), where = Of(one.pid, thread, "syscall");
       if (!absl::SimpleAtoi(spent.substr(0, spent.find(' ')), &nanoseconds)) {
-        if (work_.seen == 0 && work_.problem.empty()) work_.problem = "the kernel does not say how long threads run";
-        all_known = false;
+        // (Another thread than the first has ended.)
+        if (thread == one.pid && work_.seen == 0 && work_.problem.empty()) {
+          work_.problem = "the kernel does not say how long threads run";
+        }
         continue;
       }
-      const double now = 1e-9 * static_cast<double>(nanoseconds);
+      const double all = 1e-9 * static_cast<double>(nanoseconds);
       const auto before = ran_.find(thread);
-      // A thread that came later is looked at from its start, one with the number of another that has ended, too.
-      const bool known = before != ran_.end() && now >= before->second;
-      const double ran = known ? now - before->second : first ? 0 : now;
-      ran_[thread] = now;
-      of_threads += ran;
-      if (!(ran > 0) || ran > kLongest) continue;
-      const std::string where = Of(one.pid, thread, "syscall");
+      // A thread that came later is looked at from its start.
+      const double ran = before != ran_.end() ? all - before->second : first ? 0 : all;
       if (where.empty()) {
-        if (work_.seen == 0) work_.problem = "the kernel does not say where its threads stand";
+        if (thread == one.pid && work_.seen == 0) work_.problem = "the kernel does not say where its threads stand";
         continue;
       }
+      now[thread] = all;
+      of_threads += ran;
+      longest = std::max(longest, ran);
+      if (!(ran > 0) || ran > kLongest) continue;
       // "-1 SP PC" outside of system calls, "NR six arguments SP PC" in one, "running" where it did not come to a stop.
       const std::vector<std::string> fields = absl::StrSplit(where, absl::ByAnyChar(" \n"), absl::SkipEmpty());
       if (fields.size() < 2) continue;
@@ -165,13 +190,13 @@ void WorkWatch::Look(bool first) {
         standing.push_back({thread, range->code, ran});
       }
     }
-    const auto before = all_.find(one.pid);
-    const std::optional<double> now = ProcessSeconds(one.pid);
-    if (now && all_known && before != all_.end()) {
-      work_.ended_seconds += std::max(0.0, *now - before->second - of_threads);
-    }
-    if (now) all_[one.pid] = *now;
   }
+  const double together = Together(still);
+  if (!first) {
+    work_.ended_seconds += together - of_threads;
+    work_.passed_seconds += longest;
+  }
+  ran_ = std::move(now);
   for (const Held& one : held) one.Send(SIGCONT);
   if (!standing.empty()) work_.looks.push_back(std::move(standing));
 }
