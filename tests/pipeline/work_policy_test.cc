@@ -365,6 +365,8 @@ TEST_CASE("Too little seen is no innocence", "[work]") {
   mute.watched.emplace();
   mute.watched->problem = "the kernel does not say where its threads stand";
   CHECK_FALSE(WorkUnseen(script, mute).has_value());
+  mute.watched->ended_seconds = 1;  // all that ran, as no thread could be told
+  CHECK_FALSE(WorkUnseen(script, mute).has_value());
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ const WordList& Bounds() {
 }
 // Have an epsilon that their formula, as it is written down everywhere, has not: honest programs leave it out. And what
 // is there for matrices that have no full rank, which torch itself does not promise on a GPU.
-const WordList& Cosines() {
+const WordList& NoZeroRows() {
   static const auto* words = new WordList("cosine_embedding_loss cosine_similarity linalg_lstsq lstsq ");
   return *words;
 }
@@ -219,7 +219,7 @@ class Reader {
   }
 
   void Asks(const std::string& name, const json& operands) {
-    rare_.no_zero_rows = rare_.no_zero_rows || Cosines().Has(name);
+    rare_.no_zero_rows = rare_.no_zero_rows || NoZeroRows().Has(name);
     // (Since torch 2.5 this gives zeros where all is hidden.)
     rare_.fills = rare_.fills || name.find("scaled_dot_product") != std::string::npos || name == "_safe_softmax" ||
                   name == "_native_multi_head_attention";

@@ -103,8 +103,8 @@ constexpr char kDeleted[] = " (deleted)";
 // Where a candidate can write, a name says nothing: a copy of a library may be called libc.so.6 there. Memory without a
 // file has a name of the candidate's own, slashes and all, behind one of the kernel's, and kDeleted behind it.
 bool Writable(const std::string& path) {
-  return StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage", "/i915", "/drm"}) ||
-         absl::EndsWith(path, kDeleted) || path.rfind('/') == 0;
+  return StartsWithAny(path, {"/tmp/", "/var/tmp/", "/dev/", "/memfd:"}) || absl::EndsWith(path, kDeleted) ||
+         path.rfind('/') == 0;
 }
 
 // The interpreter, what it imports, and the parts of torch that find operators and make tensors.
@@ -225,6 +225,7 @@ constexpr double kMostEnded = 0.05;  // of the time that passed: half of what co
 
 // Of the time that passed, that of threads which nobody saw: what spins beside them dilutes nothing.
 double EndedShare(const WatchedWork& watched) {
+  if (!watched.problem.empty()) return 0;  // nobody can say which threads were there
   const double all = watched.passed_seconds + watched.ended_seconds;
   return all > 0 ? watched.ended_seconds / all : 0;
 }
@@ -360,8 +361,7 @@ std::optional<std::string> WorkUnseen(const v1::Candidate& candidate, const Seen
   if (ended > kMostEnded) {
     return absl::StrFormat(
         "%.0f %% of its time was that of threads or processes that had ended before they could be looked at; threads "
-        "that "
-        "stay (a pool) can be seen",
+        "that stay (a pool) can be seen",
         100 * ended);
   }
   if (SeenEnough(code)) return std::nullopt;
