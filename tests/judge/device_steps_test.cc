@@ -14,15 +14,21 @@ namespace {
 
 class Watched : public FakeDevice {
  public:
-  std::function<void()> before_copy = [] {};
-  std::size_t copies = 0, small = 0;
+  std::function<void()> before_copy = [] {}, on_flush = [] {};
+  std::size_t copies = 0, small = 0, flushes = 0, since_flush = 0;
   void CopyBeside(char* to, const char* from, const Rows& rows) override {
     CHECK(rows.width * rows.count <= DeviceOps::kMostBeside);
     CHECK(rows.width <= rows.pitch);
     before_copy();
     ++copies;
+    ++since_flush;
     if ((rows.count == 1 || rows.width == rows.pitch) && rows.width * rows.count < kLeastPlain) ++small;
     FakeDevice::CopyBeside(to, from, rows);
+  }
+  void FlushBeside() override {
+    on_flush();
+    ++flushes;
+    since_flush = 0;
   }
 };
 
@@ -45,7 +51,8 @@ TEST_CASE("All of a step's inputs are written, whatever their size, and nothing 
       constexpr std::size_t kBeside = 256;
       std::vector<char> inputs(bytes + 2 * kBeside, '\0');
       DeviceSteps steps(device, random, {{inputs.data() + kBeside, values.data(), bytes, {}}});
-      steps.Hand(0);
+      steps.Hand(0, /*cold=*/attempt % 2 == 1);
+      REQUIRE(device.flushes == static_cast<std::size_t>(attempt % 2));
       REQUIRE(std::equal(values.begin(), values.end(), inputs.begin() + kBeside));
       REQUIRE(std::count(inputs.begin(), inputs.end(), '\0') == 2 * kBeside);
     }
@@ -58,12 +65,14 @@ TEST_CASE("No copy to a step's inputs is so small that it would be somebody's tu
   const std::vector<char> values = SomeValues(std::size_t{1} << 20);
   std::vector<char> inputs(values.size());
   for (std::size_t bytes = 512; bytes <= values.size(); bytes += bytes < 200000 ? 256 : 50176) {
-    CAPTURE(bytes);
-    Watched device;
-    DeviceSteps steps(device, random, {{inputs.data(), values.data(), bytes, {}}});
-    steps.Hand(0);
-    REQUIRE(device.copies > 0);
-    REQUIRE(device.small == 0);
+    for (const bool cold : {false, true}) {
+      CAPTURE(bytes, cold);
+      Watched device;
+      DeviceSteps steps(device, random, {{inputs.data(), values.data(), bytes, {}}});
+      steps.Hand(0, cold);
+      REQUIRE(device.copies > 0);
+      REQUIRE(device.small == 0);
+    }
   }
 }
 
@@ -96,6 +105,36 @@ TEST_CASE("Before the last copy some of a step's inputs are missing everywhere, 
       for (const std::size_t row : {256, 1000, 1024, 4096, 16384, 40000}) {
         CHECK(std::any_of(missing.begin(), missing.end(), [row](std::size_t at) { return at % row < row / 8; }));
       }
+    }
+  }
+}
+
+// What is written after the flush is in a cache when the step begins: little of it, and in one copy, as long as it
+// takes to write it; what is there before can be worked on meanwhile.
+TEST_CASE("Where caches are to be cold most of a step's inputs come before the flush, some everywhere behind it") {
+  Random random(6);
+  for (const std::size_t bytes : {std::size_t{512}, std::size_t{2048}, std::size_t{12800}, std::size_t{13056},
+                                  std::size_t{32768}, std::size_t{1} << 20}) {
+    CAPTURE(bytes);
+    const std::vector<char> values = SomeValues(bytes);
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      Watched device;
+      std::vector<char> inputs(bytes, '\0');
+      std::vector<std::size_t> missing;
+      device.on_flush = [&] {
+        for (std::size_t i = 0; i < bytes; ++i) {
+          if (inputs[i] == '\0') missing.push_back(i);
+        }
+      };
+      DeviceSteps steps(device, random, {{inputs.data(), values.data(), bytes, {}}});
+      steps.Hand(0, /*cold=*/true);
+      REQUIRE(device.flushes == 1);
+      REQUIRE(device.since_flush == 1);
+      REQUIRE_FALSE(missing.empty());
+      CHECK(missing.size() <= (bytes < std::size_t{3} * 4288 ? bytes / 2 : bytes / 60));
+      std::size_t longest = std::max(missing.front(), bytes - missing.back());
+      for (std::size_t i = 1; i < missing.size(); ++i) longest = std::max(longest, missing[i] - missing[i - 1]);
+      CHECK(longest <= (bytes < std::size_t{3} * 4288 ? 128 : 2 * 4288 + DeviceOps::kLeastPlain));
     }
   }
 }

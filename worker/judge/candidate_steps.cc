@@ -109,10 +109,10 @@ void CandidateSteps::Pretend() {
   wire::SetStep(Word(wire::kStepsGiven), done + 1);
 }
 
-GivenSteps CandidateSteps::Run(const std::vector<std::size_t>& sets, Waiting waiting) {
+GivenSteps CandidateSteps::Run(const std::vector<std::size_t>& sets, Waiting waiting, bool cold) {
   side_.Prepare(sets);
   for (std::size_t set : sets) arena_.at(set).waiting = false;  // for Hand: inputs come by the steps alone
-  const StepWork work = transfer_->Begin(sets);
+  const StepWork work = transfer_->Begin(sets, cold);
   side_.MakeReady(sets);
   None(waiting);
   GivenSteps given;

@@ -44,7 +44,8 @@ class CandidateSteps {
 
   // These sets, one by one. Seconds that each took, the first to be left out, and their outputs are kept
   // (CandidateSide::Keep); fewer than there are sets where they were not given one at a time: then nothing is kept.
-  GivenSteps Run(const std::vector<std::size_t>& sets, Waiting waiting);
+  // `cold`: as StepTransfer::Begin has it.
+  GivenSteps Run(const std::vector<std::size_t>& sets, Waiting waiting, bool cold = false);
 
  private:
   CandidateSteps(CandidateSide& side, Arena& arena);

@@ -452,6 +452,15 @@ class CudaOps : public DeviceOps {
   }
   std::size_t flush_bytes() const override { return flush_bytes_; }
   void Flush() override { Touch(flush_, flush_bytes_); }
+  void FlushBeside() override {
+    Check(cudaSetDevice(ordinal_), "cudaSetDevice");
+    for (std::size_t at = 0; at < flush_bytes_; at += kMostBeside) {
+      Check(cudaMemcpyAsync(static_cast<char*>(flush_) + at, staging_, std::min(kMostBeside, flush_bytes_ - at),
+                            cudaMemcpyHostToDevice, beside_),
+            "flushing the cache");
+    }
+    Check(cudaStreamSynchronize(beside_), "copying beside others");
+  }
   void Evict(const void*, std::size_t) override {}
   void Touch(const void* at, std::size_t bytes) override {
     ReadThrough<<<Blocks(bytes), 256>>>(static_cast<const uint4*>(at), bytes / 16, flag_);

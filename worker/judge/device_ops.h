@@ -108,6 +108,10 @@ class DeviceOps {
   // Queued. A CPU's is shared with other programs and may be larger than what is timed by far: there Evict does it.
   virtual std::size_t flush_bytes() const = 0;  // 0 = Flush does nothing
   virtual void Flush() = 0;
+  // The same, but that the cache holds what was written to that memory, beside others as CopyBeside: a kernel would
+  // take the device from whoever is timed next, for some 145 us. Done when it returns. Nothing where Flush does
+  // nothing.
+  virtual void FlushBeside() {}
   // On a CPU: no cache holds any of this afterwards, whoever maps it. Nothing on a GPU.
   virtual void Evict(const void* at, std::size_t bytes) = 0;
   virtual void Touch(const void* at, std::size_t bytes) = 0;   // reads it, so that caches hold what fits; queued

@@ -16,10 +16,9 @@ constexpr std::size_t kOnePiece = std::size_t{64} << 10;
 constexpr std::size_t kHeld = 64, kMostHeld = 1024, kLeastPeriod = 67 * kHeld;
 
 // An odd multiple of kHeld, so that in rows of any usual length some are missing at the beginning of one, and whoever
-// goes along a row has it before him still. Of so few bytes that a plain copy of them would be somebody's turn, one
-// half.
+// goes along a row has it before him still. Of so few bytes that two such rows may not be left, one half.
 std::size_t Period(std::size_t bytes) {
-  if (bytes < DeviceOps::kLeastPlain) return 2 * kHeld;
+  if (bytes < 3 * kLeastPeriod) return 2 * kHeld;
   return std::max(kLeastPeriod, (bytes / kMostHeld / kHeld | 1) * kHeld + 2 * kHeld);
 }
 
@@ -37,7 +36,7 @@ void Copy(DeviceOps& ops, char* to, const char* from, DeviceOps::Rows rows) {
 
 }  // namespace
 
-void DeviceSteps::Hand(std::size_t i) {
+void DeviceSteps::Hand(std::size_t i, bool cold) {
   const Places& step = steps_[i];
   // Nothing is left to be done between the last of the inputs and the word that says that they are there.
   looks_[i] = ChooseLooks(i);
@@ -45,7 +44,7 @@ void DeviceSteps::Hand(std::size_t i) {
   const auto copy = [&](std::size_t at, const DeviceOps::Rows& rows) {
     if (rows.width > 0 && rows.count > 0) Copy(ops_, step.inputs + at, step.values + at, rows);
   };
-  if (bytes >= DeviceOps::kLeastPlain && bytes <= kOnePiece) return copy(0, {bytes, bytes, 1});
+  if (!cold && bytes >= DeviceOps::kLeastPlain && bytes <= kOnePiece) return copy(0, {bytes, bytes, 1});
   const std::size_t period = Period(bytes), first = random_.Below(period - kHeld + 1);
   std::size_t rows = bytes / period;
   // What is left behind them comes by a plain copy.
@@ -54,6 +53,7 @@ void DeviceSteps::Hand(std::size_t i) {
   copy(0, {period, first, rows});
   copy(first + kHeld, {period, period - first - kHeld, rows});
   copy(rows * period, {rest, rest, 1});
+  if (cold) ops_.FlushBeside();
   copy(first, {period, kHeld, rows});
 }
 

@@ -29,8 +29,8 @@ class DeviceSteps {
       : ops_(ops), random_(random), steps_(std::move(steps)), looks_(steps_.size()) {}
 
   // Draws where Look will look, and writes the inputs of step i, large ones so that until the end some words are
-  // missing all over them; waits.
-  void Hand(std::size_t i);
+  // missing all over them; waits. `cold`: no cache holds the others when these come, and small ones come so, too.
+  void Hand(std::size_t i, bool cold = false);
   // At once when it is done: what its outputs hold, of large ones a piece; waits. Seconds.
   double Look(std::size_t i);
 

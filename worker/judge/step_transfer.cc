@@ -33,7 +33,7 @@ class ThroughMemory : public StepTransfer {
   StepWork Practise(const std::vector<std::size_t>& slots) override {
     return Give(slots, [this](std::size_t slot) { return arena_.at(slot).inputs->data(); });
   }
-  StepWork Begin(const std::vector<std::size_t>& sets) override {
+  StepWork Begin(const std::vector<std::size_t>& sets, bool /*cold*/) override {
     return Give(sets, [this](std::size_t) { return values_.data(); });
   }
   void CopyOutputs(std::size_t i, char* to) override {
@@ -82,16 +82,16 @@ class InSlots : public StepTransfer {
     }
     if (handing_ == 0) handing_ = Handing(places.at(0));
     for (DeviceSteps::Places& step : places) step.input_bytes = std::min(step.input_bytes, kHanded);
-    return Work(std::move(places));
+    return Work(std::move(places), /*cold=*/false);
   }
   void Practised() override { looking_.Practised(); }
   double handing() const override { return handing_; }
 
-  StepWork Begin(const std::vector<std::size_t>& sets) override {
+  StepWork Begin(const std::vector<std::size_t>& sets, bool cold) override {
     sets_ = sets;
     std::vector<DeviceSteps::Places> places;
     for (std::size_t set : sets) places.push_back(Of(set));
-    return Work(std::move(places));
+    return Work(std::move(places), cold);
   }
   void CopyOutputs(std::size_t i, char* to) override {
     const Slot& slot = arena_.at(sets_[i]);
@@ -132,9 +132,9 @@ class InSlots : public StepTransfer {
     return least;
   }
 
-  StepWork Work(std::vector<DeviceSteps::Places> places) {
+  StepWork Work(std::vector<DeviceSteps::Places> places, bool cold) {
     steps_.emplace(ops_, random_, std::move(places));
-    return {.ahead = [this](std::size_t i) { steps_->Hand(i); },
+    return {.ahead = [this, cold](std::size_t i) { steps_->Hand(i, cold); },
             .behind = [this](std::size_t i) { return looking_.Late(steps_->Look(i)); }};
   }
 

@@ -37,8 +37,9 @@ class StepTransfer {
   // What a step takes besides, on nobody's clock: known by practice. Seconds.
   virtual double handing() const { return 0; }
 
-  // For steps of these sets, with their values; good until the next one.
-  virtual StepWork Begin(const std::vector<std::size_t>& sets) = 0;
+  // For steps of these sets, with their values; good until the next one. `cold`: on a GPU no cache holds the inputs,
+  // but for the few that come last.
+  virtual StepWork Begin(const std::vector<std::size_t>& sets, bool cold) = 0;
   // When all of them are done: queues a copy of the i-th one's outputs.
   virtual void CopyOutputs(std::size_t i, char* to) = 0;
   // Behind that: the set and output that were not there when the step was said to be done.

@@ -22,6 +22,7 @@ struct InSteps {
   double reference_seconds;  // of a call
   double left_by_sampling;   // of run_wall_seconds: what only its own runs can have used up since, if it is used up
   bool cuda;
+  bool cold;  // caches, in timed runs
 };
 
 struct Beyond {

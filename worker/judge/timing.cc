@@ -361,7 +361,8 @@ void Timing::Run() {
                           .each = each,
                           .reference_seconds = problem_.reference_seconds,
                           .left_by_sampling = left,
-                          .cuda = ops_.cuda()});
+                          .cuda = ops_.cuda(),
+                          .cold = !settings_.Warm()});
   };
   bool no_time_for_steps = false;
   if (!runs_.runs.empty()) {
