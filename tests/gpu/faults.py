@@ -3,7 +3,7 @@
 
     python3 faults.py --bundle DIR --out DIR [--only device,memory,host,quarantine] [--python PATH]
 
-The bundle is set up already. Prints a line for each check and writes OUT/faults.json. Exit code 1 when a check failed.
+The bundle is set up already. Prints a line for each check and writes OUT/faults-PARTS.json. Exit code 1 when a check failed.
 """
 
 import argparse

@@ -4,8 +4,10 @@
     python3 kernelbench.py --bundle DIR --problems KernelBench/ --out DIR [--levels 1,2,3] [--stride N] [--offset N] [--clients N] [--seconds S]
 
 --problems is a checkout's folder with level1/, level2/, level3/ (fetch it yourself; nothing of it is part of this project). The candidate is the
-problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME: an interval that contains 1, or a speedup within 5 % of it.
-Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; prints a table.
+problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME. SAME, FASTER, SLOWER and UNCLEAR are the service's own words
+(by interval and the device's resolution; calibrate it first); whether the interval contains 1 or the speedup is within 5 % of it is counted beside them.
+Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; those that had no answer,
+no memory or no time that could be measured are tried again then. Prints a table. Exit code 1 where a problem came out as none of these four.
 --clients problems are in hand at once (of each, one process of the judge and one of the candidate), so memory is bounded by that many of the largest ones;
 what is timed has its GPU for itself all the same. --seconds stops between problems, with exit code 75. --smaller makes them small enough for --device cpu: all sizes, or batches alone where the model does not load so.
 """
@@ -39,8 +41,16 @@ def classify(result):
         return verdict, 0.0, 0.0, 0.0
     timing = (result.get("timing", {}).get("baselines") or [{}])[0]
     speedup, low, high = (timing.get(k, 0.0) for k in ("speedup", "speedup_low", "speedup_high"))
-    same = low <= 1.0 <= high or abs(speedup - 1.0) <= 0.05
-    return ("SAME" if same else "FASTER" if speedup > 1 else "SLOWER"), speedup, low, high
+    return timing.get("comparison", "").removeprefix("COMPARISON_") or "UNCLEAR", speedup, low, high
+
+
+# Verdicts that say nothing of the problem: whoever continues asks again.
+AGAIN = {"NONE", "UNMEASURABLE", "LIMIT_EXCEEDED", "TIMED_OUT"}
+COMPARED = {"SAME", "FASTER", "SLOWER", "UNCLEAR"}
+
+
+def near(row):
+    return row["outcome"] in COMPARED and (row["low"] <= 1.0 <= row["high"] or abs(row["speedup"] - 1.0) <= 0.05)
 
 
 def evaluate(grove, env, device, path, folder, sizes):
@@ -74,7 +84,8 @@ def evaluate_one(grove, env, device, path, folder, size):
     except ValueError:
         result, reason = {}, run.stderr[-500:]
     outcome, speedup, low, high = classify(result)
-    return {"problem": name, "outcome": outcome, "speedup": speedup, "low": low, "high": high,
+    timing = (result.get("timing", {}).get("baselines") or [{}])[0]
+    return {"problem": name, "outcome": outcome, "speedup": speedup, "low": low, "high": high, "resolution": timing.get("resolution"),
             "seconds": round(time.monotonic() - start, 2), "reason": reason[:600],
             "stages": {stage["stage"]: round(stage["seconds"], 3) for stage in result.get("stages", [])}}
 
@@ -101,6 +112,7 @@ def main():
         for line in journal.read_text().splitlines():
             row = json.loads(line)
             done[row["problem"]] = row
+    done = {name: row for name, row in done.items() if row["outcome"] not in AGAIN}
     files = []
     for level in args.levels.split(","):
         found = list(pathlib.Path(args.problems, f"level{level}").glob("*.py"))
@@ -161,9 +173,10 @@ def main():
     for name, row in done.items():
         counts[name.split("/")[0]][row["outcome"]] += 1
     for level in sorted(counts):
-        print(level, dict(counts[level]))
+        of_level = [row for name, row in done.items() if name.startswith(f"{level}/")]
+        print(level, dict(counts[level]), f"with 1 in the interval or within 5 %: {sum(map(near, of_level))} of {len(of_level)}")
     print(f"{len(done)} problems, median {sorted(r['seconds'] for r in done.values())[len(done) // 2]:.1f} s each" if done else "none")
-    return 75 if waiting else 0
+    return 75 if waiting else 1 if any(row["outcome"] not in COMPARED for row in done.values()) else 0
 
 
 if __name__ == "__main__":
