@@ -5,9 +5,9 @@
 
 --problems is a checkout's folder with level1/, level2/, level3/ (fetch it yourself; nothing of it is part of this project). The candidate is the
 problem's own text with Model renamed ModelNew, so it should come out CORRECT and SAME. SAME, FASTER, SLOWER and UNCLEAR are the service's own words
-(by interval and the device's resolution; calibrate it first); whether the interval contains 1 or the speedup is within 5 % of it is counted beside them.
+(by interval and the device's resolution; --data takes a folder that `grove calibrate --data` has filled); whether the interval contains 1 or the speedup is within 5 % of it is counted beside them.
 Writes one JSON line per problem to OUT/kernelbench.jsonl and skips those that are there already, so that it can be continued; those that had no answer,
-no memory or no time that could be measured are tried again then. Prints a table. Exit code 1 where a problem came out as none of these four.
+no memory or no time that could be measured are tried again then. Prints a table. Exit code 1 where a problem that loads came out as none of these four.
 --clients problems are in hand at once (of each, one process of the judge and one of the candidate), so memory is bounded by that many of the largest ones;
 what is timed has its GPU for itself all the same. --seconds stops between problems, with exit code 75. --smaller makes them small enough for --device cpu: all sizes, or batches alone where the model does not load so.
 """
@@ -44,9 +44,13 @@ def classify(result):
     return timing.get("comparison", "").removeprefix("COMPARISON_") or "UNCLEAR", speedup, low, high
 
 
-# Verdicts that say nothing of the problem: whoever continues asks again.
-AGAIN = {"NONE", "UNMEASURABLE", "LIMIT_EXCEEDED", "TIMED_OUT"}
+NO_ANSWER = "no answer within 300 s"
 COMPARED = {"SAME", "FASTER", "SLOWER", "UNCLEAR"}
+
+
+def again(row):
+    """Whether it says nothing of the problem, so that whoever continues asks again."""
+    return row["outcome"] in {"UNMEASURABLE", "LIMIT_EXCEEDED", "TIMED_OUT"} or row["reason"] == NO_ANSWER
 
 
 def near(row):
@@ -80,7 +84,7 @@ def evaluate_one(grove, env, device, path, folder, size):
         result = results[0].get("result") or {} if results else {}
         reason = result.get("reason") or document.get("state_reason") or run.stderr[-500:]
     except subprocess.TimeoutExpired:
-        result, reason = {}, "no answer within 300 s"
+        result, reason = {}, NO_ANSWER
     except ValueError:
         result, reason = {}, run.stderr[-500:]
     outcome, speedup, low, high = classify(result)
@@ -101,6 +105,7 @@ def main():
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda", help="cpu, cuda (all GPUs) or cuda:N")
+    parser.add_argument("--data", help="data folder of the service, kept (default: a new one)")
     parser.add_argument("--smaller", action="store_true", help="sizes that a CPU can do (smaller.py)")
     args = parser.parse_args()
     sizes = [smaller, lambda source: smaller(source, features=False)] if args.smaller else [str]
@@ -112,16 +117,17 @@ def main():
         for line in journal.read_text().splitlines():
             row = json.loads(line)
             done[row["problem"]] = row
-    done = {name: row for name, row in done.items() if row["outcome"] not in AGAIN}
+    done = {name: row for name, row in done.items() if not again(row)}
     files = []
     for level in args.levels.split(","):
         found = list(pathlib.Path(args.problems, f"level{level}").glob("*.py"))
         files += sorted(found, key=lambda p: int(p.name.split("_")[0]))
     files = files[args.offset :: args.stride]
 
-    data = tempfile.mkdtemp(prefix="grove-kernelbench-")
+    scratch = tempfile.mkdtemp(prefix="grove-kernelbench-")
+    data = args.data or os.path.join(scratch, "data")
     grove = str(pathlib.Path(args.bundle, "bin", "grove").resolve())
-    port_file = os.path.join(data, "address")
+    port_file = os.path.join(scratch, "address")
     up = subprocess.Popen([grove, "up", "--device", args.device, "--data", data, "--listen", "127.0.0.1:0", "--port-file", port_file],
                           stdout=subprocess.DEVNULL, stderr=open(out / "kernelbench-up.log", "w"))
     begin = time.monotonic()
@@ -139,7 +145,7 @@ def main():
                 if not waiting or time.monotonic() - begin > args.seconds:
                     return
                 path = waiting.pop(0)
-            row = evaluate(grove, env, args.device, path, data, sizes)
+            row = evaluate(grove, env, args.device, path, scratch, sizes)
             if row is None:
                 return
             if row["outcome"] == "NONE":
@@ -176,7 +182,7 @@ def main():
         of_level = [row for name, row in done.items() if name.startswith(f"{level}/")]
         print(level, dict(counts[level]), f"with 1 in the interval or within 5 %: {sum(map(near, of_level))} of {len(of_level)}")
     print(f"{len(done)} problems, median {sorted(r['seconds'] for r in done.values())[len(done) // 2]:.1f} s each" if done else "none")
-    return 75 if waiting else 1 if any(row["outcome"] not in COMPARED for row in done.values()) else 0
+    return 75 if waiting else 1 if any(row["outcome"] not in COMPARED | {"NONE"} or row["reason"] == NO_ANSWER for row in done.values()) else 0
 
 
 if __name__ == "__main__":
