@@ -181,9 +181,13 @@ std::string RenderCalibration(const v1::DeviceCalibrated& calibrated, const Styl
                   absl::StrCat(FormatPercent(c.coverage()), " of them hold the truth (nominal: 95 %); ",
                                FormatPercent(c.runs_coverage()), " where they know of their own pairs of runs alone")));
   if (c.detection_runs() > 0) {
-    absl::StrAppend(&out, Field("detection",
-                                absl::StrCat("a slowdown of ", FormatPercent(c.detection_slowdown()), " was found in ",
-                                             FormatPercent(c.detection_share()), " of ", c.detection_runs(), " runs")));
+    absl::StrAppend(&out,
+                    Field("detection",
+                          absl::StrCat("a slowdown of ", FormatPercent(c.detection_slowdown()), " was found in ",
+                                       FormatPercent(c.detection_share()), " of ", c.detection_runs(), " runs",
+                                       c.detection_sampling_seconds() > 0
+                                           ? absl::StrCat(" of at most ", FormatSeconds(c.detection_sampling_seconds()))
+                                           : "")));
   }
   absl::StrAppend(&out, Field("memory", absl::StrFormat("%.4g GB/s", c.bandwidth_bytes_per_second() * 1e-9)));
   if (c.rates_size() > 0) {

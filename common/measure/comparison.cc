@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/measure/replicas.h"
+
 namespace grove::measure {
 
 v1::Comparison Compare(double ratio, double low, double high, double resolution) {
@@ -44,12 +46,14 @@ double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& base
   return timing.calls_per_sample() * std::min(baseline.candidate_median_seconds(), baseline.reference_median_seconds());
 }
 
-void FillComparisons(v1::EvaluationResult* result) {
+void FillComparisons(v1::EvaluationResult* result, bool script) {
   if (!result->has_timing()) return;
+  const bool cuda = result->device().kind() == v1::DEVICE_KIND_CUDA;
   for (v1::BaselineTiming& timing : *result->mutable_timing()->mutable_baselines()) {
-    const double resolution =
+    double resolution =
         ResolutionOf(result->device(), std::min(timing.reference_median_seconds(), timing.candidate_median_seconds()),
                      RunSeconds(result->timing(), timing));
+    if (script && cuda && ReplicasOf(timing) == 1) resolution = std::max(resolution, kScriptResolutionCuda);
     timing.set_comparison(Compare(timing.speedup(), timing.speedup_low(), timing.speedup_high(), resolution));
     timing.set_resolution(timing.comparison() == v1::COMPARISON_UNSPECIFIED ? 0 : resolution);
   }

@@ -18,6 +18,10 @@ namespace grove::measure {
 // that nobody looked at claims too little and not too much.
 inline constexpr double kDefaultResolutionCuda = 0.03;
 inline constexpr double kDefaultResolutionCpu = 0.10;
+// Calibrations are made with native programs. Two processes of one script differ by more on a GPU (an interpreter, an
+// allocator, what a library chose): of KernelBench's problems as their own candidates 237 and 244 of 249 intervals held
+// 1 with this, and 213 and 229 without it (docs/results/kernelbench-h200.md).
+inline constexpr double kScriptResolutionCuda = 0.03;
 
 // UNSPECIFIED for figures that are none: not finite, not positive, or a ratio outside its interval.
 v1::Comparison Compare(double ratio, double low, double high, double resolution);
@@ -34,8 +38,10 @@ double ResolutionOf(const v1::DeviceInfo& device, double seconds = 0, double run
 // Of a timed run of the faster side. A slower one makes as many calls, or fewer in about as long a run.
 double RunSeconds(const v1::TimingReport& timing, const v1::BaselineTiming& baseline);
 
-// Sets resolution and comparison of every baseline that has figures, from result.device.
-void FillComparisons(v1::EvaluationResult* result);
+// Sets resolution and comparison of every baseline that has figures, from result.device. `script`: where one of the two
+// sides that are compared with the reference or with each other is a candidate in Python. From several pairs of
+// processes (replicas) its interval knows by itself what those differ by.
+void FillComparisons(v1::EvaluationResult* result, bool script = false);
 
 // The interval of a figure from one pair of processes, as wide as equal programs in processes of their own were seen to
 // differ: `resolution` to either side, where its pairs of runs alone say less. Returns whether it did. Compare says the

@@ -33,11 +33,13 @@ def steps(bundle, out, python, device, problems):
     audits = dict(semantics=215, controls=320, timing=340, fake=225, harness=130, host=75, replay=80, build=26)
     for name, seconds in audits.items():
         yield "audit-" + name, seconds, [grove, "audit", "--device", device, "--class", name, *data]
+    yield "correctness", 120, script("correctness", str(bundle / "libexec/grove"))
+    yield "profile", 60, script("run", "--bundle", str(bundle), "--out", str(out), "--only", "profile", "--device", device)
     yield "comparison", 40, script("compare")
     yield "agreement", 130, script("agreement", str(bundle), "--quick")
     yield "faults", 135, script("faults", "--bundle", str(bundle), "--out", str(out))
     yield "calibration", 200, [grove, "calibrate", "--device", device, "--runs", "80", "--max-seconds", "170", *data]
-    yield "throughput", 300, script("throughput", "--bundle", str(bundle), "--out", str(out))
+    yield "throughput", 370, script("throughput", "--bundle", str(bundle), "--out", str(out))
     if problems:
         yield "kernelbench", 60, script("kernelbench", "--bundle", str(bundle), "--problems", problems, "--out", str(out), "--clients", "3", "--device", device)
 

@@ -19,6 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 CANDIDATES = HERE / "candidates"
 CPU_CASES = HERE.parent / "testcases"
+AUDIT_HOST = CPU_CASES / "exploits/host"
 GIB = 1 << 30
 
 # (name, source, flags, verdicts, what fault or reason must say)
@@ -32,6 +33,8 @@ DEVICE = [
     ("trap", CANDIDATES / "faults/trap.cu", [], ["CRASHED"], "cudaError"),
     ("device assert", CANDIDATES / "faults/device_assert.cu", [], ["CRASHED"], "cudaErrorAssert"),
 ]
+# What the driver has to have said of them, too; an MMU fault has a number of its own.
+XIDS = {"illegal access": "Xid 31", "misaligned access": "Xid ", "shared memory overrun": "Xid ", "trap": "Xid ", "device assert": "Xid "}
 MEMORY = [
     ("all device memory", CANDIDATES / "take_all_memory.cu", [], ["LIMIT_EXCEEDED"], "device_memory_bytes"),
     ("8 GiB of device memory where 4 are allowed", CANDIDATES / "faults/holds_device_memory.cu", ["device_memory_bytes=4GiB"], ["LIMIT_EXCEEDED"], "device_memory_bytes"),
@@ -41,7 +44,10 @@ MEMORY = [
 HOST = [
     ("fork bomb", CPU_CASES / "fork_bomb.cpp", [], ["LIMIT_EXCEEDED"], "processes"),
     ("thread bomb", CPU_CASES / "thread_bomb.cpp", [], ["LIMIT_EXCEEDED"], "processes"),
+    ("descriptor bomb", AUDIT_HOST / "X61-descriptor-bomb/descriptors.cpp", ["call_wall_seconds=4"], ["LIMIT_EXCEEDED", "TIMED_OUT", "CRASHED"], ""),
     ("disk", CPU_CASES / "disk_filler.cpp", [], ["LIMIT_EXCEEDED"], "disk_bytes"),
+    ("inodes", CPU_CASES / "inode_flood.cpp", ["disk_bytes=32MiB"], ["LIMIT_EXCEEDED"], "disk_bytes"),
+    ("/dev/shm", AUDIT_HOST / "X03-fills-storage/shm.cpp", ["disk_bytes=32MiB", "memory_bytes=4GiB"], ["LIMIT_EXCEEDED"], "_bytes"),
     ("log flood", CPU_CASES / "log_flood.cpp", [], ["LIMIT_EXCEEDED"], "output_bytes"),
     ("orphan", CANDIDATES / "faults/orphan.cu", [], ["CRASHED"], "code 0"),
     ("segmentation fault", CPU_CASES / "segfault.cpp", [], ["CRASHED"], "SIGSEGV"),
@@ -128,6 +134,8 @@ class Run:
             said = says in json.dumps(fault) + (result.get("reason") or "")
             self.check(name, verdict in verdicts and said, f"{verdict}: {result.get('reason')} | {seconds:.1f} s, {stages}")
             print("     fault:", json.dumps(fault)[:600], flush=True)
+            if name in XIDS:
+                self.check(f"{name}: the driver's own error", XIDS[name] in json.dumps(fault) + (result.get("reason") or ""), XIDS[name])
             after, seconds_after = self.evaluate(self.good)
             right = after["verdict"] == "VERDICT_CORRECT"
             self.check(f"after {name}", right and seconds_after < self.warm + 1.5, f"{after['verdict']} in {seconds_after:.2f} s (warm: {self.warm:.2f} s): {after.get('reason')}")

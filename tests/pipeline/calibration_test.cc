@@ -137,8 +137,10 @@ TEST_CASE("Intervals that miss the truth and slowdowns that are missed are warne
     }
   }
   for (int i = 0; i < 20; ++i) planted.push_back(i < 10 ? Run(0.975, 0.985) : Run(0.985, 1.001));
-  for (PairedRun& run : planted) run.seconds = 1e-3;
+  for (PairedRun& run : planted) run.seconds = 1e-3, run.sampling_seconds = 1.2;
+  planted[3].sampling_seconds = 1.6;
   const v1::Calibration calibration = Summarise(same, planted, 0.02);
+  CHECK(calibration.detection_sampling_seconds() == 1.6);
   CHECK(calibration.coverage() == Approx(0.875));
   CHECK(calibration.runs_coverage() == Approx(0.875));
   for (const v1::CalibrationKernel& kernel : calibration.kernels()) CHECK(kernel.covered() == 7);

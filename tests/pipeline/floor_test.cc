@@ -212,6 +212,47 @@ TEST_CASE("Without a calibration there is a count but no floor, and it says what
   CHECK(floor.source().find("grove calibrate") != std::string::npos);
 }
 
+TEST_CASE("A product in einsum's notation counts all combinations of its indices", "[floor]") {
+  const auto counted = [](const std::string& equation, std::vector<std::vector<int64_t>> shapes) {
+    v1::ProblemDescription problem;
+    std::vector<std::string> names;
+    for (const std::vector<int64_t>& shape : shapes) {
+      names.push_back("in" + std::to_string(problem.inputs_size()));
+      *problem.add_inputs() = Type("float32", shape);
+    }
+    AddOp(&problem, "prim::ListConstruct", names, "v0", Type("Tensor[]", {}));
+    AddOp(&problem, "aten::einsum", {"\"" + equation + "\"", "v0", "null"}, "v1", Type("float32", {1}));
+    problem.add_graph_outputs("v1");
+    return CountWork(problem);
+  };
+  CHECK(counted("bij,jk->bik", {{3, 5, 7}, {7, 11}}).operations.at("float32") == 2.0 * 3 * 5 * 7 * 11);
+  CHECK(counted("b i j , j k", {{3, 5, 1}, {7, 11}}).operations.at("float32") == 2.0 * 3 * 5 * 7 * 11);  // 1 is widened
+  for (const WorkCount& unknown : {counted("ij,jk,kl->il", {{2, 2}, {2, 2}, {2, 2}}), counted("ii->i", {{2, 2}}),
+                                   counted("...i,ij->...j", {{2, 3, 4}, {4, 5}})}) {
+    CHECK(unknown.operations.empty());
+    CHECK(unknown.uncounted == std::vector<std::string>{"aten::einsum"});
+  }
+}
+
+TEST_CASE("A recurrent network counts its matrices at every step", "[floor]") {
+  v1::ProblemDescription problem;
+  *problem.add_inputs() = Type("float32", {6, 3, 8});   // steps, sequences, values
+  *problem.add_inputs() = Type("float32", {1, 3, 16});  // states
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{64, 8}, {64, 16}, {64}, {64}}) {
+    *problem.add_parameters() = Type("float32", shape);
+  }
+  AddOp(&problem, "prim::ListConstruct", {"in1", "in1"}, "v0", Type("Tensor[]", {}));
+  AddOp(&problem, "prim::ListConstruct", {"p0", "p1", "p2", "p3"}, "v1", Type("Tensor[]", {}));
+  AddOp(&problem, "aten::lstm", {"in0", "v0", "v1", "true"}, "v2", Type("float32", {6, 3, 16}));
+  problem.add_graph_outputs("v2");
+  CHECK(CountWork(problem).operations.at("float32") == 2.0 * 6 * 3 * (64 * 8 + 64 * 16));
+  CHECK(CountWork(problem).matrix_operations.at("float32") == CountWork(problem).operations.at("float32"));
+  problem.mutable_inputs(0)->clear_shape();  // one sequence without a dimension for it: states look like weights
+  problem.mutable_inputs(0)->add_shape(6);
+  problem.mutable_inputs(0)->add_shape(8);
+  CHECK(CountWork(problem).uncounted == std::vector<std::string>{"aten::lstm"});
+}
+
 TEST_CASE("What cannot be counted is named", "[floor]") {
   v1::ProblemDescription problem = Matmul();
   problem.mutable_graph(0)->set_kind("aten::einsum");
@@ -238,6 +279,35 @@ TEST_CASE("The fraction is of the floor, for correct and timed results alone", "
   result.clear_floor();
   AddFloor(Matmul(), {}, /*native=*/true, &result);
   CHECK_FALSE(result.has_floor());
+}
+
+TEST_CASE("A claim below the floor is evidence beside the clock that contradicts it", "[floor]") {
+  const auto judged = [&](const v1::DeviceInfo& device, double claimed, double slope) {
+    v1::EvaluationResult result;
+    *result.mutable_device() = device;
+    result.set_verdict(v1::VERDICT_CHEATED);
+    result.mutable_fault()->set_evidence("the clock grew otherwise");
+    result.mutable_timing()->set_claimed_median_seconds(claimed);
+    result.mutable_timing()->set_slope_seconds(slope);
+    AddFloor(Matmul(), {}, /*native=*/true, &result);
+    return result;
+  };
+  const double floor = FloorOf(CountWork(Matmul()), Device(), false, false).seconds();
+  REQUIRE(floor > 0);
+  for (const double claimed : {0.0, 0.5 * floor}) {
+    const v1::EvaluationResult below = judged(Device(), claimed, 10 * floor);
+    CHECK_THAT(below.fault().evidence(), Catch::Contains("the clock grew otherwise; the ") &&
+                                             Catch::Contains("that it claims for a call is below the floor of"));
+    CHECK(below.floor().seconds() == floor);
+    CHECK(below.floor().fraction() == 0);
+    CHECK(below.verdict() == v1::VERDICT_CHEATED);
+  }
+  // A claim that could be true, a device of which nothing is known, and a cheat that has nothing to do with the clock.
+  for (const v1::EvaluationResult& other :
+       {judged(Device(), floor, 10 * floor), judged({}, 0.5 * floor, 10 * floor), judged(Device(), 0, 0)}) {
+    CHECK(other.fault().evidence() == "the clock grew otherwise");
+    CHECK_FALSE(other.has_floor());
+  }
 }
 
 TEST_CASE("A time below the floor is said to be doubtful, one below writing the outputs is none", "[floor]") {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "common/measure/comparison.h"
@@ -31,7 +32,7 @@ TEST_CASE("On a calibrated device intervals hold what equal programs differ by, 
   one->set_speedup_high(4.2);
   one->set_reason("4x [3.99, 4.2] against eager, 20 samples");
   result.add_combinations()->set_reason("wrong");
-  WidenIntervals(&result);
+  WidenIntervals(/*script=*/false, &result);
   const v1::BaselineTiming& eager = result.timing().baselines(0);
   CHECK(eager.speedup_low() == Approx(2 / 1.02));
   CHECK(eager.speedup_high() == Approx(2.04));
@@ -46,7 +47,7 @@ TEST_CASE("On a calibrated device intervals hold what equal programs differ by, 
   CHECK(result.combinations(1).speedup_low() == 0);
   // Once is enough.
   const std::string before = result.SerializeAsString();
-  WidenIntervals(&result);
+  WidenIntervals(/*script=*/false, &result);
   CHECK(result.SerializeAsString() == before);
 }
 
@@ -54,14 +55,39 @@ TEST_CASE("Intervals wider than the resolution stay, as do all where nothing was
   for (const double resolution : {0.001, 0.0}) {
     v1::EvaluationResult result = Timed(resolution);
     const std::string before = result.SerializeAsString();
-    WidenIntervals(&result);
+    WidenIntervals(/*script=*/false, &result);
     CHECK(result.SerializeAsString() == before);
   }
   v1::EvaluationResult wrong = Timed(0.02);
   wrong.set_verdict(v1::VERDICT_WRONG);
   const std::string before = wrong.SerializeAsString();
-  WidenIntervals(&wrong);
+  WidenIntervals(/*script=*/false, &wrong);
   CHECK(wrong.SerializeAsString() == before);
+}
+
+TEST_CASE("Intervals of scripts on a GPU hold what processes of one script differ by, calibrated or not") {
+  for (const double resolution : {0.001, 0.0, 0.05}) {
+    v1::EvaluationResult result = Timed(resolution);
+    result.mutable_device()->set_kind(v1::DEVICE_KIND_CUDA);
+    measure::FillComparisons(&result, /*script=*/true);
+    const double widest = std::max(resolution, measure::kScriptResolutionCuda);
+    CHECK(result.timing().baselines(0).resolution() == widest);
+    WidenIntervals(/*script=*/true, &result);
+    CHECK(result.timing().baselines(0).speedup_low() == Approx(2 / (1 + widest)));
+    CHECK(result.timing().baselines(0).speedup_high() == Approx(2 * (1 + widest)));
+    CHECK(result.timing().baselines(0).runs_low() == 1.99);
+  }
+  // Replicas know by themselves.
+  v1::EvaluationResult replicas = Timed(0.001);
+  replicas.mutable_device()->set_kind(v1::DEVICE_KIND_CUDA);
+  replicas.mutable_timing()->mutable_baselines(0)->set_replicas(4);
+  measure::FillComparisons(&replicas, /*script=*/true);
+  CHECK(replicas.timing().baselines(0).resolution() == 0.001);
+  // A CPU's default is another matter: nothing is known of scripts there.
+  v1::EvaluationResult cpu = Timed(0.001);
+  cpu.mutable_device()->set_kind(v1::DEVICE_KIND_CPU);
+  measure::FillComparisons(&cpu, /*script=*/true);
+  CHECK(cpu.timing().baselines(0).resolution() == 0.001);
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ class Steps {
       throw Verdict{"VERDICT_UNMEASURABLE",
                     "calls that were given one at a time did not answer one at a time, but " +
                         std::to_string(given.seconds.size()) + " of " + std::to_string(sets.size()),
-                    {}};
+                    // Cold ones come when steps count already: who breaks them off gets no second attempt.
+                    cold ? nlohmann::json{{"stage", "time"}, {"evidence", "it broke off calls with cold caches"}}
+                         : nlohmann::json()};
     }
     in_.sampled.VerifyKept(&in_.candidate, &in_.check, sets);
     given.seconds.erase(given.seconds.begin());  // wakes up

@@ -171,6 +171,8 @@ v1::Calibration Summarise(const std::vector<PairedRun>& same, const std::vector<
     int found = 0;
     for (const PairedRun& run : planted) {
       found += compare(run) == v1::COMPARISON_SLOWER ? 1 : 0;
+      calibration.set_detection_sampling_seconds(
+          std::max(calibration.detection_sampling_seconds(), run.sampling_seconds));
     }
     calibration.set_detection_slowdown(slowdown);
     calibration.set_detection_share(static_cast<double>(found) / static_cast<double>(planted.size()));

@@ -32,6 +32,7 @@ struct PairedRun {
   double seconds = 0;                   // of one call of the slower side, median
   double ratio = 0, low = 0, high = 0;  // rival's time over the candidate's, and its interval
   double run_seconds = 0;               // of one timed run
+  double sampling_seconds = 0;          // of all timed runs together, with what lies between them
 };
 
 // Of one kernel.

@@ -120,7 +120,7 @@ class Course {
     failures_ = 0;
     runs->push_back({one.name, std::max(timing->candidate_median_seconds(), timing->reference_median_seconds()),
                      timing->speedup(), timing->speedup_low(), timing->speedup_high(),
-                     measure::RunSeconds(result.timing(), *timing)});
+                     measure::RunSeconds(result.timing(), *timing), result.timing().sampling_seconds()});
     return absl::OkStatus();
   }
 

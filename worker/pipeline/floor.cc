@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace grove::worker {
 namespace {
@@ -215,6 +216,57 @@ class Counter {
     return at == types_.end() || at->second.dtype().empty() ? nullptr : &at->second;
   }
 
+  // The operands that come as one list.
+  std::vector<const v1::TensorType*> List(const v1::GraphOp& op, int input) const {
+    std::vector<const v1::TensorType*> types;
+    if (input >= op.inputs_size()) return types;
+    for (const v1::GraphOp& list : problem_.graph()) {
+      if (Stem(list.kind()) != "ListConstruct" || list.outputs_size() != 1 || list.outputs(0) != op.inputs(input))
+        continue;
+      for (int i = 0; i < list.inputs_size(); ++i) types.push_back(Type(list, i));
+    }
+    return types;
+  }
+
+  // Of a product of two tensors in einsum's notation: a multiplication and an addition for each combination of indices.
+  // 0 where it is not that: of more tensors the order decides, and one alone is no product.
+  double EinsumOperations(const v1::GraphOp& op) const {
+    nlohmann::json quoted =
+        op.inputs().empty() ? nullptr : nlohmann::json::parse(op.inputs(0), nullptr, /*allow_exceptions=*/false);
+    const std::vector<const v1::TensorType*> operands = List(op, 1);
+    if (!quoted.is_string() || operands.size() != 2) return 0;
+    std::string equation = quoted.get<std::string>();
+    equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+    const std::vector<std::string> labels = absl::StrSplit(equation.substr(0, equation.find("->")), ',');
+    if (labels.size() != operands.size()) return 0;
+    std::map<char, double> sizes;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (operands[i] == nullptr || operands[i]->shape_size() != static_cast<int>(labels[i].size()))
+        return 0;  // "...": no
+      for (size_t d = 0; d < labels[i].size(); ++d) {
+        double& size = sizes[labels[i][d]];
+        size = std::max(size, static_cast<double>(operands[i]->shape(static_cast<int>(d))));
+      }
+    }
+    double combinations = 1;
+    for (const auto& [label, size] : sizes) combinations *= size;
+    return 2 * combinations;
+  }
+
+  // Of a recurrent network each matrix of weights meets every step of every sequence. 0 where its operands are not
+  // seen.
+  double RecurrentOperations(const v1::GraphOp& op) const {
+    const v1::TensorType* input = Type(op, 0);
+    if (input == nullptr || input->shape_size() != 3) return 0;
+    double weights = 0;
+    for (int i = 1; i < op.inputs_size(); ++i) {
+      for (const v1::TensorType* type : List(op, i)) {
+        if (type != nullptr && type->shape_size() == 2) weights += Elements(*type);  // states have three, biases one
+      }
+    }
+    return 2 * weights * Elements(*input) / std::max(1.0, Last(*input));
+  }
+
   void Matrix(const v1::GraphOp& op, double operations) {
     const std::string& precision = op.output_types(0).dtype();
     count_.operations[precision] += operations;
@@ -258,9 +310,12 @@ class Counter {
         const double keys = static_cast<double>(second->shape(second->shape_size() - 2));
         return Matrix(op, 2 * rows * keys * (Last(*first) + Last(*value)));
       }
-    } else if (stem == "einsum" || absl::StrContains(stem, "lstm") || absl::StrContains(stem, "gru") ||
-               absl::StrContains(stem, "rnn") || absl::StrContains(stem, "fft") || absl::StrContains(stem, "linalg") ||
-               stem == "cdist" || stem == "multi_head_attention_forward" || absl::StartsWith(op.kind(), "prim::")) {
+    } else if (stem == "einsum" || stem == "lstm" || stem == "gru" || stem == "rnn_tanh" || stem == "rnn_relu") {
+      const double operations = stem == "einsum" ? EinsumOperations(op) : RecurrentOperations(op);
+      return operations > 0 ? Matrix(op, operations) : Uncounted(op);
+    } else if (absl::StrContains(stem, "lstm") || absl::StrContains(stem, "gru") || absl::StrContains(stem, "rnn") ||
+               absl::StrContains(stem, "fft") || absl::StrContains(stem, "linalg") || stem == "cdist" ||
+               stem == "multi_head_attention_forward" || absl::StartsWith(op.kind(), "prim::")) {
       return Uncounted(op);
     }
     double elements = 0;
@@ -321,6 +376,15 @@ std::string FasterThanMemory(const v1::ProblemDescription& problem, const v1::Ev
   return absl::StrCat("a call took ", Figure(seconds, "s"), " by the clock, and writing its outputs alone, ",
                       Figure(bytes, "B"), ", takes ", Figure(bytes / bandwidth, "s"), " at the ",
                       Figure(bandwidth, "B/s"), " that grove calibrate measured: the time is not true");
+}
+
+// Where what the candidate's process claims is less than the device needs: "" if it is not. It decides nothing, as no
+// claim does; beside a clock that contradicts it, it says by how much it cannot be.
+std::string ClaimBelowFloor(const v1::FloorReport& floor, const v1::TimingReport& timing) {
+  const double claimed = timing.claimed_median_seconds();
+  if (claimed * kImplausible >= floor.seconds()) return "";
+  return absl::StrCat("the ", Figure(claimed, "s"), " that it claims for a call is below the floor of ",
+                      Figure(floor.seconds(), "s"), " (", floor.source(), ")");
 }
 
 }  // namespace
@@ -384,12 +448,23 @@ v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bo
 
 void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions& options, bool native,
               v1::EvaluationResult* result) {
+  const auto reckon = [&] {
+    return FloorOf(CountWork(problem), result->device(), options.precision() == v1::PRECISION_POLICY_REDUCED,
+                   options.cache() == v1::CACHE_POLICY_WARM);
+  };
+  if (result->verdict() == v1::VERDICT_CHEATED && result->timing().slope_seconds() > 0) {
+    // Its claims contradict the clock: there is no time of which a fraction could be said.
+    const v1::FloorReport floor = reckon();
+    if (const std::string why = ClaimBelowFloor(floor, result->timing()); !why.empty()) {
+      absl::StrAppend(result->mutable_fault()->mutable_evidence(), "; ", why);
+      *result->mutable_floor() = floor;
+    }
+    return;
+  }
   if (result->verdict() != v1::VERDICT_CORRECT || result->timing().baselines().empty()) return;
   const double candidate = result->timing().baselines(0).candidate_median_seconds();
   if (!(candidate > 0)) return;
-  *result->mutable_floor() =
-      FloorOf(CountWork(problem), result->device(), options.precision() == v1::PRECISION_POLICY_REDUCED,
-              options.cache() == v1::CACHE_POLICY_WARM);
+  *result->mutable_floor() = reckon();
   v1::FloorReport* floor = result->mutable_floor();
   floor->set_fraction(floor->seconds() / candidate);
   if (const std::string why = native ? FasterThanMemory(problem, *result) : ""; !why.empty()) {

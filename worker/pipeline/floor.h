@@ -36,7 +36,9 @@ WorkCount CountWork(const v1::ProblemDescription& problem);
 v1::FloorReport FloorOf(const WorkCount& count, const v1::DeviceInfo& device, bool reduced, bool warm);
 
 // The floor of a finished evaluation and the fraction of it that the candidate reaches; nothing where there is none.
-// A time of a native candidate in which its outputs alone could not be written makes the result UNMEASURABLE.
+// A time of a native candidate in which its outputs alone could not be written makes the result UNMEASURABLE. Of one
+// that is CHEATED because its claims contradict the clock, the evidence says where the claim is below the floor, too.
+// (Claims of what is CORRECT agree with the clock, whose time is held against the floor.)
 void AddFloor(const v1::ProblemDescription& problem, const v1::EvaluationOptions& options, bool native,
               v1::EvaluationResult* result);
 

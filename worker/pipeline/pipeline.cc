@@ -296,11 +296,13 @@ void PipelineImpl::Fail(const WorkPtr& work, const std::string& why) {
 
 void PipelineImpl::FinishEvaluation(const WorkPtr& work, v1::EvaluationResult evaluation) {
   *evaluation.mutable_device() = DeviceOfResult();
-  measure::FillComparisons(&evaluation);
+  const v1::EvaluateWork& evaluate = work->assignment.evaluate();
+  const bool script = IsPython(evaluate.candidate()) || (evaluate.has_rival() && IsPython(evaluate.rival()));
+  measure::FillComparisons(&evaluation, script);
   // Once: what is done on behalf of other work becomes its result.
   if (!work->sink) {
-    WidenIntervals(&evaluation);
-    if (work->assignment.evaluate().has_rival()) FinishRival(work->assignment.evaluate().rival(), &evaluation);
+    WidenIntervals(script, &evaluation);
+    if (evaluate.has_rival()) FinishRival(evaluate.rival(), &evaluation);
   }
   evaluation.set_grove_version(kVersion);
   evaluation.set_problem_sha256(work->problem_sha256);

@@ -216,9 +216,10 @@ void FinishRival(const v1::Candidate& candidate, v1::EvaluationResult* result) {
   }
 }
 
-void WidenIntervals(v1::EvaluationResult* result) {
+void WidenIntervals(bool script, v1::EvaluationResult* result) {
   const v1::BaselineTiming* ranking = measure::Ranking(*result);
-  if (!(result->device().calibration().resolution() > 0) || ranking == nullptr) return;
+  const bool known = script && result->device().kind() == v1::DEVICE_KIND_CUDA;  // measure::kScriptResolutionCuda
+  if ((!known && !(result->device().calibration().resolution() > 0)) || ranking == nullptr) return;
   const auto interval = [](double low, double high) { return absl::StrFormat("[%.3g, %.3g]", low, high); };
   // Declared parameters were tried under the same circumstances as the one that was chosen.
   for (v1::Combination& one : *result->mutable_combinations()) {

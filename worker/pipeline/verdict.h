@@ -47,9 +47,10 @@ absl::StatusOr<v1::Calibration> ParseCalibration(const nlohmann::json& body);
 // The result of a candidate that was not built.
 v1::EvaluationResult ResultOfFailedBuild(const build::BuildOutcome& outcome);
 
-// On a calibrated device: makes intervals of figures from one pair of processes hold what equal programs differ by
-// there (measure::Widen), in the texts too. After the comparisons are filled in.
-void WidenIntervals(v1::EvaluationResult* result);
+// On a calibrated device, and of scripts on any GPU: makes intervals of figures from one pair of processes hold what
+// equal programs differ by there (measure::Widen), in the texts too. After the comparisons are filled in. `script`: as
+// measure::FillComparisons has it.
+void WidenIntervals(bool script, v1::EvaluationResult* result);
 
 // Cuts every text to its bound and makes it UTF-8: what comes from a sandbox may be neither.
 void Sanitise(v1::EvaluationResult* result);
