@@ -423,7 +423,13 @@ class CudaOps : public DeviceOps {
   }
   void Synchronize() override { Check(cudaDeviceSynchronize(), "the device"); }
   double Rest(int processor, const std::function<void()>& fill) override {
-    ResetPersisting();
+    // Lines that somebody asked to persist would survive Flush.
+    const cudaError_t reset = cudaCtxResetPersistingL2Cache();
+    if (reset == cudaErrorNotSupported) {  // then nobody can ask for it either
+      cudaGetLastError();
+    } else {
+      Check(reset, "cudaCtxResetPersistingL2Cache");
+    }
     awake_.Begin(processor);
     // Whoever stands on that processor next, a thread of the judge's own among them, has it for himself.
     const std::unique_ptr<Awake, void (*)(Awake*)> release(&awake_, [](Awake* awake) { awake->Release(); });
@@ -448,7 +454,6 @@ class CudaOps : public DeviceOps {
   void Flush() override { Touch(flush_, flush_bytes_); }
   void FlushBeside() override {
     Check(cudaSetDevice(ordinal_), "cudaSetDevice");
-    ResetPersisting();
     for (std::size_t at = 0; at < flush_bytes_; at += kMostBeside) {
       Check(cudaMemcpyAsync(static_cast<char*>(flush_) + at, staging_, std::min(kMostBeside, flush_bytes_ - at),
                             cudaMemcpyHostToDevice, beside_),
@@ -481,15 +486,6 @@ class CudaOps : public DeviceOps {
   }
 
  private:
-  // Lines that somebody asked to persist would survive a flush.
-  static void ResetPersisting() {
-    const cudaError_t reset = cudaCtxResetPersistingL2Cache();
-    if (reset == cudaErrorNotSupported) {  // then nobody can ask for it either
-      cudaGetLastError();
-    } else {
-      Check(reset, "cudaCtxResetPersistingL2Cache");
-    }
-  }
   int Blocks(std::size_t bytes) const {
     return static_cast<int>(
         std::clamp<std::size_t>(bytes / 4096 + 1, 1, static_cast<std::size_t>(properties_.multiProcessorCount) * 8));
